@@ -1,8 +1,8 @@
-"""Draws docs/pictures/first-task.svg: the README's program at a terminal, with two real servers and its question.
+"""Draws docs/pictures/demo.svg: what ``onetool demo`` shows at a terminal to somebody who answers y.
 
-``python docs/make_picture.py`` types the command that is shown, answers as it is shown, and draws what came back.
-It needs ``onetool``, ``uvx``, ``npx`` and ``git`` on the PATH. A test plays the same task and fails when the picture
-shows anything else.
+``python docs/make_picture.py`` plays it and draws what came back, in its own colours. It needs ``onetool`` and ``git``
+on the PATH. A test plays it again and fails when the picture shows anything else. Here are also the belongings of the
+newcomer who does what README says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import pty
 import re
 import select
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,19 +24,27 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 ROOT = Path(__file__).parents[1]
-PICTURE = ROOT / "docs/pictures/first-task.svg"
+PICTURE = ROOT / "docs/pictures/demo.svg"
+DEMO = "onetool demo --fast"
 PROGRAM = re.compile(r'^```python title="fixes.py"\n(.*?)^```', re.MULTILINE | re.DOTALL)
 COMMAND = "onetool run -f fixes.py"
-COLUMNS = 62
+COLUMNS = 80
+PIXELS = 680
 SECONDS = 120
+PLAIN = {"TERM": "xterm", "NO_COLOR": "1"}
+COLOURED = {"TERM": "xterm", "COLORTERM": "", "COLUMNS": str(COLUMNS), "TMPDIR": "/tmp"}
+PLACE = re.compile(r"onetool-demo-\w{8}")
+"""The directory of a demo, whose name is another each time."""
 QUESTION = re.compile(r"(\[n\]o|\[y/N\]): $")
 """How every question of OneTool ends at a terminal."""
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
+"""Bold and dim, which stay where there are no colours."""
 STARTS = re.compile(r"^starting .*\n", re.MULTILINE)
 """Servers that take long to start are told of: how long they take depends on the machine."""
 LOADED_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
-GREEN, YELLOW, CYAN, GREY = (152, 195, 121), (229, 192, 123), (86, 182, 194), (220, 223, 228)
-DARK = TerminalTheme((30, 34, 42), GREY, [GREY, GREY, GREEN, YELLOW, GREY, GREY, CYAN, GREY])
+GREY, RED, GREEN, YELLOW = (220, 223, 228), (224, 108, 117), (152, 195, 121), (229, 192, 123)
+BLUE, MAGENTA, CYAN = (97, 175, 239), (198, 120, 221), (86, 182, 194)
+DARK = TerminalTheme((30, 34, 42), GREY, [GREY, RED, GREEN, YELLOW, BLUE, MAGENTA, CYAN, GREY])
 
 SERVERS = {
     "git": {"command": "uvx", "args": ["mcp-server-git"]},
@@ -71,17 +78,24 @@ def users_project(project: Path, readme: str) -> None:
     (project / "fixes.py").write_text(found[1])
 
 
-def typed(command: str, cwd: Path, environment: Mapping[str, str], shell: Sequence[str] = ("bash", "-c")) -> str:
-    """Return what a terminal shows of *command*, with a yes typed after every question."""
+def typed(
+    command: str,
+    cwd: Path,
+    environment: Mapping[str, str],
+    shell: Sequence[str] = ("bash", "-c"),
+    terminal: Mapping[str, str] = PLAIN,
+) -> str:
+    """Return what a *terminal* shows of *command*, with a yes typed after every question."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*shell, command],
         stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd,
-        env={**environment, "TERM": "xterm", "NO_COLOR": "1"}, start_new_session=True,
+        env={**environment, **terminal}, start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
     try:
-        return _conversation(ours)
+        shown = _conversation(ours)
+        return shown if terminal is COLOURED else STYLE.sub("", shown)
     finally:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(10)
@@ -96,36 +110,33 @@ def _conversation(terminal: int) -> str:
         try:
             shown += os.read(terminal, 65536).decode(errors="replace").replace("\r\n", "\n")
         except OSError:  # nobody holds the other end: the command has ended
-            return STARTS.sub("", STYLE.sub("", shown))
+            return STARTS.sub("", shown)
         if len(shown) > answered and QUESTION.search(shown):
             answered = len(shown)
             os.write(terminal, b"y\n")
     raise TimeoutError(f"it did not end within {SECONDS} s: {shown[-2000:]}")
 
 
+def play_demo(environment: Mapping[str, str], cwd: Path) -> str:
+    """Return what the demo shows at a terminal with colours."""
+    coloured = {key: value for key, value in environment.items() if key != "NO_COLOR"}
+    return typed(DEMO, cwd, coloured, terminal=COLOURED)
+
+
 def picture(shown: str) -> str:
-    """Return the picture of a terminal with the command and what it has *shown*."""
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), legacy_windows=False)
-    console.print(Text.assemble(("$ ", "bold green"), (COMMAND, "bold")))
-    question, _, reply = shown.strip().rpartition("\n")
-    asked, _, answer = question.rpartition(" ")
-    console.print(Text.assemble(f"{asked} ", (answer, "bold yellow")))
-    console.print(Text(reply.strip(), "bold cyan"))
-    drawn = console.export_svg(title="one program, two servers", theme=DARK, unique_id="first-task")
+    """Return the picture of a terminal with the demo and what it has *shown*."""
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, legacy_windows=False)
+    console.print(Text.assemble(("$ ", "bold green"), (DEMO, "bold")))
+    console.print(Text.from_ansi(PLACE.sub("onetool-demo-12345678", shown.strip())))
+    drawn = console.export_svg(title="onetool demo", theme=DARK, unique_id="demo")
     drawn = LOADED_FONT.sub("", drawn)  # nothing is loaded from elsewhere
+    drawn = drawn.replace("<svg ", f'<svg width="{PIXELS}" ', 1)  # without it, a page draws it as wide as itself
     return "".join(f"{line.rstrip()}\n" for line in drawn.splitlines())
 
 
 def main() -> None:
-    """Play the task in an empty home, and draw it."""
-    with tempfile.TemporaryDirectory() as place:
-        home, project = Path(place, "home"), Path(place, "shop")
-        home.mkdir()
-        users_home(home)
-        users_project(project, (ROOT / "README.md").read_text(encoding="utf-8"))
-        environment = {**os.environ, "HOME": str(home)}
-        typed("onetool init --from claude-code --yes", project, environment)
-        PICTURE.write_text(picture(typed(COMMAND, project, environment)), encoding="utf-8")
+    """Play the demo, and draw it."""
+    PICTURE.write_text(picture(play_demo(os.environ, ROOT)), encoding="utf-8")
 
 
 if __name__ == "__main__":

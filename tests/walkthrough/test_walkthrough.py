@@ -43,9 +43,10 @@ def connected(walk: Walk) -> Walk:
     return walk
 
 
-def test_the_picture_of_the_readme_shows_what_the_program_says(connected: Walk) -> None:
+def test_the_readme_and_the_home_page_show_what_the_program_says(connected: Walk) -> None:
     shown = connected.show(make_picture.COMMAND, connected.place / "shop")
-    assert make_picture.picture(shown) == make_picture.PICTURE.read_text(), "run: python docs/make_picture.py"
+    for page in (README, (make_picture.ROOT / "docs/index.md").read_text(encoding="utf-8")):
+        assert f"$ {make_picture.COMMAND}\n{shown}" in page
     assert "Fix dates before 1970" in (connected.home / "notes.jsonl").read_text()
 
 

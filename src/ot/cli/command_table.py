@@ -6,6 +6,7 @@ SUMMARY = "One MCP server, one tool: a model's program calls packs of tools, con
 
 COMMANDS = {
     "Start": (
+        ("demo", "demo:demo", "See in a minute what it does; nothing of yours is used.", "onetool demo --fast"),
         (
             "init",
             "init:init",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ot.config.paths import Paths
+    from ot.workspace import Workspace
 
 CHARS_PER_TOKEN = 4
 
@@ -55,11 +56,9 @@ def own_cost(paths: Paths) -> ContextCost:
     from ot.workspace import Workspace
 
     async def listed() -> int:
-        from ot.server.mcp_server import OneUser, build_server, listed_chars
-
         workspace = Workspace.alone(paths)
         try:
-            return await listed_chars(build_server(OneUser(workspace), "", "exact"))
+            return await own_chars(workspace)
         finally:
             await workspace.aclose()
 
@@ -67,6 +66,13 @@ def own_cost(paths: Paths) -> ContextCost:
         return ContextCost(1, 1, run_async(listed()) // CHARS_PER_TOKEN)
     except OneToolError:  # a configuration that cannot be used: onetool check says why
         return ContextCost(1, 0, 0, ("onetool",))
+
+
+async def own_chars(workspace: Workspace) -> int:
+    """Return the characters of that text and of the instructions, as *workspace* has them."""
+    from ot.server.mcp_server import OneUser, build_server, listed_chars
+
+    return await listed_chars(build_server(OneUser(workspace), "", "exact"))
 
 
 def _listed_tools(paths: Paths, names: Collection[str]) -> dict[str, Sequence[Mapping[str, Any]]]:
