@@ -118,4 +118,4 @@ def test_types_of_postgres_arrive_as_they_are(app: DataApp):
     (row,) = app.value(f"data.query(sql={sql!r}, tables={{'t': {source!r}}})")
     assert row == {"since": "2024-05-01", "credit": 10.5, "extra": {"a": [1]}, "seen": "2026-01-01T12:00:00+00:00"}
     (table,) = app.value("data.tables(database='shop')")
-    assert (table["table"], table["columns"][0]) == ("customers", {"name": "id", "type": "integer"})
+    assert (table["name"], table["columns"][0]) == ("customers", {"name": "id", "type": "integer"})

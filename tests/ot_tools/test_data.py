@@ -442,7 +442,7 @@ def test_a_pivot_sorts_its_columns_by_value_and_loses_no_row(app: DataApp):
 
 def test_tables_of_a_sqlite_file_are_listed_with_their_columns(app: DataApp):
     found = app.value("data.tables(database='shop.sqlite')")
-    assert [table["table"] for table in found] == ["cities", "names"]
+    assert [table["name"] for table in found] == ["cities", "names"]
     assert found[0]["columns"] == [{"name": "id", "type": "INTEGER"}, {"name": "city", "type": "TEXT"}]
 
 

@@ -125,7 +125,7 @@ class TableColumn(TypedDict):
 class Table(TypedDict):
     """One table of a database."""
 
-    table: str
+    name: str
     columns: list[TableColumn]
 
 
@@ -397,7 +397,7 @@ def tables(*, database: str) -> list[Table]:
     with TableEngine(_limits(config)) as engine, closing(Databases(config.databases).open(database, engine)) as opened:
         for table, column, kind in opened.tables():
             found.setdefault(table, []).append({"name": column, "type": kind})
-    return [{"table": table, "columns": columns} for table, columns in found.items()]
+    return [{"name": name, "columns": columns} for name, columns in found.items()]
 
 
 # ---------------------------------------------------------------- parts
