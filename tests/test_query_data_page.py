@@ -75,7 +75,7 @@ def test_a_file_is_joined_with_a_database_and_charted(app: DataApp):
     assert not reply.is_error, reply.texts
     (block,) = reply.blocks
     assert base64.b64decode(block["data"]).startswith(b"\x89PNG")
-    rows = app.value(PROGRAMS["chart"].rpartition("data.chart")[0] + "revenue")["rows"]
+    rows = app.value(PROGRAMS["chart"].rpartition("data.chart")[0] + "revenue")
     assert rows == [{"country": "Norway", "revenue": 20.0}, {"country": "UK", "revenue": 15.5}]
 
 
@@ -115,7 +115,7 @@ def test_types_of_postgres_arrive_as_they_are(app: DataApp):
         **{"extra": "JSON", "seen": "TIMESTAMP WITH TIME ZONE"},
     }
     sql = "SELECT since, credit, extra, seen FROM t WHERE id = 1"
-    (row,) = app.value(f"data.query(sql={sql!r}, tables={{'t': {source!r}}})")["rows"]
+    (row,) = app.value(f"data.query(sql={sql!r}, tables={{'t': {source!r}}})")
     assert row == {"since": "2024-05-01", "credit": 10.5, "extra": {"a": [1]}, "seen": "2026-01-01T12:00:00+00:00"}
     (table,) = app.value("data.tables(database='shop')")
-    assert (table["table"], table["columns"][0]) == ("customers", {"name": "id", "type": "integer"})
+    assert (table["name"], table["columns"][0]) == ("customers", {"name": "id", "type": "integer"})

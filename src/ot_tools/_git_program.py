@@ -96,7 +96,7 @@ class GitProgram:
                 if len(out) > self.max_bytes:
                     raise ValueError(
                         f"git printed more than {self.max_bytes:,} bytes (tools.git.max_bytes): "
-                        "ask for fewer commits, fewer paths or hunks=False"
+                        "ask for fewer commits, fewer paths or stat=True"
                     )
         process.wait(max(1.0, until - time.monotonic()))
         return bytes(out), bytes(said)

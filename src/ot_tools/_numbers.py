@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 
 def check_number(name: str, value: object, least: int, most: int | None = None) -> None:
     """Return if *value* is a whole number from *least* to *most*.
@@ -13,3 +15,14 @@ def check_number(name: str, value: object, least: int, most: int | None = None) 
         raise TypeError(f"{name} must be an int, got {value!r:.100}")
     if value < least or (most is not None and value > most):
         raise ValueError(f"{name} must be {f'>= {least}' if most is None else f'{least:,} to {most:,}'}, got {value}")
+
+
+def whole[T: Sized](found: T, limit: int, most: int) -> T:
+    """Return *found*, of which there are at most *most* where a program asked for up to *limit*.
+
+    Raises:
+        ValueError: It asked for more than *most*, and there may be more.
+    """
+    if limit > most and len(found) >= most:
+        raise ValueError(f"there are {most:,} or more: ask for less, by limit= up to {most:,} or by other arguments")
+    return found

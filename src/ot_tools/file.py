@@ -51,7 +51,7 @@ from ot_tools import _tree_changes
 from ot_tools._file_contents import about, encoded, is_file, is_there, read_bytes, texts
 from ot_tools._glob_pattern import GlobPattern
 from ot_tools._ignore_rules import IgnoreRules
-from ot_tools._numbers import check_number
+from ot_tools._numbers import check_number, whole
 from ot_tools._patched_files import patched_files
 from ot_tools._text_changes import PLACE_COST, Change, Replacement, TextFile, change_files
 from ot_tools._text_pages import Page, read_page
@@ -381,12 +381,12 @@ def glob(*, pattern: str, path: str = ".", limit: int = 10_000, ignored: bool = 
     Example:
         file.glob(pattern="src/**/*.{py,pyi}")
     """
-    check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1)
     guard, wanted, deadline = _guard(), GlobPattern(pattern), _deadline()
     rules = _rules(path, deadline, ignored=ignored)
     with guard.open_directory(path) as top:
         files = (found.path for found in matching(top, path, wanted, deadline, rules) if is_file(guard, found))
-        return [*islice(files, limit)]
+        return whole([*islice(files, min(limit, MAX_LIMIT))], limit, MAX_LIMIT)
 
 
 def search(
@@ -420,19 +420,19 @@ def search(
         file.search(pattern="TODO|FIXME", glob="**/*.py")
     """
     check_number("context", context, 0, MAX_CONTEXT)
-    check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1)
     deadline, files = _deadline(), GlobPattern(glob)
     expression = compile_pattern(pattern, ignore_case=ignore_case, small=deadline.allowance is not None)
     matches: List[Match] = []
     rules, most = _rules(path, deadline, ignored=ignored), _config().max_bytes
     for at, data in texts(_guard(), path, files, deadline, rules, most):
-        for hit in islice(find_lines(data, expression, context=context), limit - len(matches)):
+        for hit in islice(find_lines(data, expression, context=context), min(limit, MAX_LIMIT) - len(matches)):
             deadline.check()
             deadline.spend(MATCH_COST)
             matches.append(_match(at, hit, with_neighbours=context > 0))
-        if len(matches) == limit:
+        if len(matches) == min(limit, MAX_LIMIT):
             break
-    return matches
+    return whole(matches, limit, MAX_LIMIT)
 
 
 def exists(*, path: str) -> bool:

@@ -23,9 +23,9 @@ from ot_tools._file_contents import is_there
 from ot_tools._git_changes import Comparison, Difference, commit_id, common_ancestor, empty_tree, pathspecs, shown
 from ot_tools._git_program import GitFailed, GitMissing
 from ot_tools._git_repository import Repository, open_repository
-from ot_tools._numbers import check_number
+from ot_tools._numbers import check_number, whole
 
-MAX_LIMIT = 10_000
+MAX_LIMIT = 100_000
 MAX_LINES = 100_000
 MAX_CONTEXT = 1000
 MAX_TEXT = 1000
@@ -166,11 +166,11 @@ def status(*, repo: str = ".", untracked: bool = True, limit: int = 1000) -> Wor
     Example:
         git.status()
     """
-    check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1)
     with _open(repo) as repository:
         branch, lines = _git_history.status_lines(repository, untracked, ())
         head, commit = branch.get("branch.head", ""), branch.get("branch.oid", "")
-        files = [_status_file(repository, line) for line in lines[:limit]]
+        files = [_status_file(repository, line) for line in whole(lines[: min(limit, MAX_LIMIT)], limit, MAX_LIMIT)]
     told: WorkTreeStatus = {
         "branch": "" if head == "(detached)" else head,
         "commit": "" if commit == "(initial)" else commit,
@@ -218,8 +218,8 @@ def log(
     Example:
         git.log(since="1 month ago", files=True, limit=50)
     """
-    check_number("limit", limit, 1, MAX_LIMIT)
-    args = ["--fixed-strings", "--regexp-ignore-case", f"--max-count={limit}"]
+    check_number("limit", limit, 1)
+    args = ["--fixed-strings", "--regexp-ignore-case", f"--max-count={min(limit, MAX_LIMIT)}"]
     args += [] if merges else ["--no-merges"]
     args += [f"--author={_text('author', author)}"] if author else []
     args += [f"--grep={_text('grep', grep)}"] if grep else []
@@ -230,6 +230,7 @@ def log(
             return []
         wanted = pathspecs(repository, paths or ())
         found = _git_history.commits(repository, *args, *_range(repository, revision), "--", *wanted)
+        whole(found, limit, MAX_LIMIT)
         if files:
             _git_history.add_files(repository, found, wanted)
     return [_commit(commit, files=files) for commit in found]
@@ -243,7 +244,7 @@ def diff(
     merge_base: bool = False,
     staged: bool = False,
     paths: str | list[str] | None = None,
-    hunks: bool = True,
+    stat: bool = False,
     context: int = 3,
     limit: int = 300,
 ) -> list[FileChange]:
@@ -257,8 +258,8 @@ def diff(
         merge_base: Compare with the common ancestor of base and target: only what was changed on target's side.
         staged: Compare what is staged instead of the work tree.
         paths: Only these files or directories.
-        hunks: Also return each file's part of the diff as 'patch', which file.patch takes (with path=repo where the
-            repository is not the working directory).
+        stat: Return no 'patch': a file's part of the diff, which file.patch takes (with path=repo where the repository
+            is not the working directory).
         context: How many lines around each change.
         limit: The most files to return; there may be more when as many come back.
 
@@ -268,9 +269,9 @@ def diff(
         file.
 
     Example:
-        git.diff(base="HEAD", hunks=False)
+        git.diff(base="HEAD", stat=True)
     """
-    check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1)
     check_number("context", context, 0, MAX_CONTEXT)
     base, dots, tip = str(base).partition("...") if "..." in base else str(base).partition("..")
     if dots:
@@ -287,7 +288,7 @@ def diff(
             commits[0] = common_ancestor(repository, commits[0], target or "HEAD")
         sides = (*(("--cached",) if staged else ()), *commits)
         comparison = Comparison(repository, sides, tuple(pathspecs(repository, paths or ())), context)
-        return [*map(_change, comparison.changes(limit, hunks=hunks))]
+        return [*map(_change, _changes(comparison, limit, stat=stat))]
 
 
 def show(
@@ -295,7 +296,7 @@ def show(
     revision: str = "HEAD",
     repo: str = ".",
     paths: str | list[str] | None = None,
-    hunks: bool = True,
+    stat: bool = False,
     limit: int = 300,
 ) -> Commit:
     """Show one commit: who, when, why, and what it changed against its first parent.
@@ -304,21 +305,21 @@ def show(
         revision: The commit, branch or tag.
         repo: The repository: any path inside it. Paths that come back begin at the working directory, not there.
         paths: Only these files or directories.
-        hunks: Also return each file's part of the diff as 'patch'.
+        stat: Return no 'patch', which is a file's part of the diff.
         limit: The most files to return; there may be more when as many come back.
 
     Returns:
         The commit with its files.
 
     Example:
-        git.show(revision="HEAD", hunks=False)
+        git.show(revision="HEAD", stat=True)
     """
-    check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1)
     with _open(repo) as repository:
         (found,) = _git_history.commits(repository, "--max-count=1", commit_id(repository, revision), "--")
         before = found.parents[0] if found.parents else empty_tree(repository)
         comparison = Comparison(repository, (before, found.id), tuple(pathspecs(repository, paths or ())))
-        found.files = comparison.changes(limit, hunks=hunks)
+        found.files = _changes(comparison, limit, stat=stat)
     return _commit(found, files=True)
 
 
@@ -362,10 +363,10 @@ def blame(*, path: str, repo: str = "", revision: str = "HEAD", start: int = 1, 
         git.blame(path="src/app.py", limit=100)
     """
     check_number("start", start, 1, MAX_LINES)
-    check_number("limit", limit, 1, MAX_LINES)
+    check_number("limit", limit, 1)
     with _open(repo or _directory_of(path)) as repository:
         commit, inside = commit_id(repository, revision), repository.inside(path)
-        lines = [*_git_history.blame(repository, commit, inside, start, limit)]
+        lines = [*_git_history.blame(repository, commit, inside, start, min(limit, MAX_LINES))]
     return [
         {
             "line": line.line,
@@ -376,7 +377,7 @@ def blame(*, path: str, repo: str = "", revision: str = "HEAD", start: int = 1, 
             "date": line.date,
             "subject": line.subject,
         }
-        for line in lines
+        for line in whole(lines, limit, MAX_LINES)
     ]
 
 
@@ -394,17 +395,17 @@ def branches(*, repo: str = ".", remote: bool = False, limit: int = 200) -> list
     Example:
         git.branches()
     """
-    check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1)
     fields = (
         "%(refname)%00%(objectname)%00%(authorname)%00%(authordate:iso-strict)%00%(contents:subject)%00%(upstream)%00"
     )
     kinds = ("refs/heads/", *(("refs/remotes/",) if remote else ()))
     with _open(repo) as repository:
         told = repository.git.run(
-            "for-each-ref", f"--count={limit}", "--sort=-committerdate", f"--format={fields}", *kinds
+            "for-each-ref", f"--count={min(limit, MAX_LIMIT)}", "--sort=-committerdate", f"--format={fields}", *kinds
         )
         head = repository.head
-    rows = (row.lstrip("\n").split("\0") for row in shown(told).split("\0\n") if row)
+    rows = [row.lstrip("\n").split("\0") for row in shown(told).split("\0\n") if row]
     return [
         {
             "name": name.removeprefix("refs/heads/").removeprefix("refs/remotes/"),
@@ -416,7 +417,7 @@ def branches(*, repo: str = ".", remote: bool = False, limit: int = 200) -> list
             "subject": subject,
             "upstream": upstream.removeprefix("refs/remotes/").removeprefix("refs/heads/"),
         }
-        for name, commit, author, date, subject, upstream in rows
+        for name, commit, author, date, subject, upstream in whole(rows, limit, MAX_LIMIT)
     ]
 
 
@@ -520,6 +521,10 @@ def _status_file(repository: Repository, line: _git_history.StatusLine) -> Statu
     if line.old_path and repository.may_show(line.old_path):
         told["old_path"] = repository.shown(line.old_path)
     return told
+
+
+def _changes(comparison: Comparison, limit: int, *, stat: bool) -> list[Difference]:
+    return whole(comparison.changes(min(limit, MAX_LIMIT), hunks=not stat), limit, MAX_LIMIT)
 
 
 def _change(change: Difference) -> FileChange:

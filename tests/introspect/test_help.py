@@ -81,7 +81,7 @@ Search the web for pages.
 web.search(query: str) -> list
 
 Args:
-  query (str): Words.
+  query: Words.
 
 Returns: The hits.
 
@@ -96,7 +96,8 @@ def test_a_tool_that_says_little_still_has_an_example() -> None:
     bare = Tool("x", "y", (Parameter("a", "keyword", "str"), many, Parameter("n", "keyword", "int", "3")), "dict")
     page = ask("x.y", "min", Pack("x", "proxy", lambda: [bare]))
     assert "Example:\n  x.y(a='...', items=[])" in page
-    assert "  n (int = 3)\n" in page
+    assert "x.y(a: str, items: list[str], n: int = 3) -> dict\n" in page
+    assert "Args:" not in page
     assert page.count("dict") == 1
 
 

@@ -152,10 +152,9 @@ def test_what_cannot_be_an_option_is_refused(parts: Any, text: Any) -> None:
             options()
 
 
-@pytest.mark.parametrize("limit", [0, 100_001])
-def test_a_limit_of_ripgreps_tools_has_its_bounds(parts: Any, limit: int) -> None:
-    for call in (lambda: parts.rg_tools.count(pattern="a", limit=limit), lambda: parts.rg_tools.files(limit=limit)):
-        with pytest.raises(ValueError, match="limit must be 1 to 100,000"):
+def test_a_limit_of_ripgreps_tools_is_at_least_one(parts: Any) -> None:
+    for call in (lambda: parts.rg_tools.count(pattern="a", limit=0), lambda: parts.rg_tools.files(limit=0)):
+        with pytest.raises(ValueError, match="limit must be >= 1, got 0"):
             call()
 
 

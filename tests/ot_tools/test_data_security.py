@@ -337,8 +337,8 @@ def test_what_does_not_end_is_interrupted_and_the_worker_goes_on(hurried: DataAp
 
 
 def test_reading_stays_possible_after_all_of_it(app: DataApp):
-    assert app.value(f"data.{sqlite('SELECT count(*) AS n FROM t')}")["rows"] == [{"n": 1}]
-    assert app.value(f"data.{postgres('SELECT count(*) AS n FROM orders')}")["rows"] == [{"n": 1}]
+    assert app.value(f"data.{sqlite('SELECT count(*) AS n FROM t')}") == [{"n": 1}]
+    assert app.value(f"data.{postgres('SELECT count(*) AS n FROM orders')}") == [{"n": 1}]
 
 
 VALUES = {
@@ -364,10 +364,9 @@ VALUES = {
 
 @pytest.mark.parametrize(("expression", "value"), [pytest.param(*case, id=name) for name, case in VALUES.items()])
 def test_a_value_of_postgres_is_the_same_here(app: DataApp, expression: str, value: Any):
-    (row,) = app.value(f"data.{postgres(f'SELECT {expression}')}")["rows"]
+    (row,) = app.value(f"data.{postgres(f'SELECT {expression}')}")
     assert list(row.values()) == [value]
 
 
-def test_a_query_of_postgres_that_finds_nothing_has_its_columns(app: DataApp):
-    found = app.value(f"data.{postgres('SELECT id, word, 1.5 AS price FROM orders WHERE id > 99')}")
-    assert found == {"columns": ["id", "word", "price"], "rows": [], "more": False}
+def test_a_query_of_postgres_that_finds_nothing_has_no_rows(app: DataApp):
+    assert app.value(f"data.{postgres('SELECT id, word, 1.5 AS price FROM orders WHERE id > 99')}") == []

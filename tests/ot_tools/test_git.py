@@ -273,7 +273,7 @@ def test_show_tells_what_a_commit_changed(repo: Path) -> None:
     assert told["subject"] == "Say hello"
     assert (change["path"], change["status"], change["added"], change["deleted"]) == ("src/app.py", "modified", 1, 1)
     assert "\n-    ...\n+    print('hello')\n" in change.get("patch", "")
-    first = git.show(revision="HEAD~2", hunks=False, paths=["src"])
+    first = git.show(revision="HEAD~2", stat=True, paths=["src"])
     assert first.get("files") == [
         {"path": "src/app.py", "name": "src/app.py", "status": "added", "added": 2, "deleted": 0}
     ]
@@ -336,8 +336,8 @@ def test_diff_compares_every_pair_of_sides(repo: Path) -> None:
     (staged,) = git.diff(staged=True)
     assert "-call Ada\n+call Bob\n" in staged.get("patch", "")
     assert [change["path"] for change in git.diff(base="HEAD")] == ["notes.txt"]
-    assert [change["status"] for change in git.diff(base="HEAD~1", target="HEAD", hunks=False)] == ["renamed"]
-    assert git.diff(base="HEAD~2", paths=["src/app.py"], hunks=False) == [
+    assert [change["status"] for change in git.diff(base="HEAD~1", target="HEAD", stat=True)] == ["renamed"]
+    assert git.diff(base="HEAD~2", paths=["src/app.py"], stat=True) == [
         {"path": "src/app.py", "name": "src/app.py", "status": "deleted", "added": 0, "deleted": 2}
     ]
 
@@ -347,8 +347,8 @@ def test_diff_can_begin_at_the_common_ancestor(repo: Path) -> None:
     (repo / "notes.txt").write_text("on topic\n")
     run_git(repo, "commit", "--quiet", "-a", "-m", "On topic")
     both = {"notes.txt", "src/app.py"}
-    assert {change["path"] for change in git.diff(base="main", target="topic", hunks=False)} == both
-    assert {change["path"] for change in git.diff(base="main..topic", hunks=False)} == both
+    assert {change["path"] for change in git.diff(base="main", target="topic", stat=True)} == both
+    assert {change["path"] for change in git.diff(base="main..topic", stat=True)} == both
     own = git.diff(base="main", target="topic", merge_base=True)
     assert [change["path"] for change in own] == ["notes.txt"]
     assert own == git.diff(base="main...topic") == git.diff(base="main...") == git.diff(base="main", merge_base=True)
@@ -526,7 +526,7 @@ def test_what_git_refuses_is_an_error_that_programs_know(repo: Path) -> None:
 def test_what_git_prints_is_bounded(repo: Path) -> None:
     (repo / "long.txt").write_text("line\n" * 1000)
     run_git(repo, "add", ".")
-    with use(context(repo, max_bytes=1000)), pytest.raises(ValueError, match=r"more than 1,000 bytes .*hunks=False"):
+    with use(context(repo, max_bytes=1000)), pytest.raises(ValueError, match=r"more than 1,000 bytes .*stat=True"):
         git.diff(staged=True)
 
 

@@ -205,7 +205,7 @@ def test_types_have_their_globs(app: CodeApp) -> None:
         pytest.param('search(pattern="a", types="fruit")', "unrecognized file type: fruit", id="an unknown type"),
         pytest.param('search(pattern="a", glob="a{b")', "error parsing glob", id="a wrong glob"),
         pytest.param('search(pattern="a", glob=["*.x"] * 101)', "glob may hold at most 100 texts", id="many globs"),
-        pytest.param('search(pattern="a", limit=0)', "limit must be 1 to 100,000, got 0", id="no limit"),
+        pytest.param('search(pattern="a", limit=0)', "limit must be >= 1, got 0", id="no limit"),
         pytest.param('search(pattern="a", context=21)', "context must be 0 to 20, got 21", id="much context"),
         pytest.param('search(pattern="a", path="none")', "FileNotFoundError: 'none' does not exist", id="no such path"),
         pytest.param(

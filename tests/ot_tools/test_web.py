@@ -200,10 +200,10 @@ async def test_a_server_that_is_down_is_said_to_be(tmp_path: Path):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        pytest.param("web.fetch(url=url, limit=0)", "limit must be from 1", id="a limit of nothing"),
+        pytest.param("web.fetch(url=url, limit=0)", "limit must be at least 1", id="a limit of nothing"),
         pytest.param("web.fetch(url=url, max_age=-1)", "max_age must be 0 or more", id="a negative age"),
         pytest.param("web.fetch(url=url, format='pdf')", "'markdown'", id="an unknown format"),
-        pytest.param("web.links(url=url, limit=10_001)", "limit must be from 1 to 10,000", id="too many links"),
+        pytest.param("web.links(url=url + '/links', limit=10_001)", "there are 10,000 or more", id="too many links"),
         pytest.param("web.check(urls=[url] * 501)", "501 addresses are too many", id="too many addresses"),
     ],
 )

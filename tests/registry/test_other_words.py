@@ -81,6 +81,7 @@ def test_an_alias_is_not_listed_and_hides_no_tool() -> None:
 
 def test_a_parameter_of_a_bundled_pack_has_other_words() -> None:
     assert other_parameter(tool("data", "tables", "database"), "path") == "database"
+    assert other_parameter(tool("data", "read", "table", "sheet", "database"), "path") == "table"
     assert other_parameter(tool("memory", "write", "text", "tags"), "content") == "text"
     assert other_parameter(tool("git", "show", "revision", "repo"), "ref") == "revision"
     assert other_parameter(tool("file", "write", "path", "content"), "text") == "content"

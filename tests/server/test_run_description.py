@@ -75,23 +75,48 @@ async def test_with_all_bundled_packs_it_is_at_most_350_tokens_longer_than_with_
     assert len(run_description(bundled(app), engine)) / 4 <= TOKENS_WITH_NAMES_ALONE[engine] + 350
 
 
+def pack_of(name: str, source: str, *tools: Tool) -> Pack:
+    return Pack(name, source, lambda: list(tools))
+
+
 def test_tools_of_the_users_packs_and_servers_follow_as_far_as_the_room_goes() -> None:
-    def pack(name: str, source: str, count: int) -> Pack:
-        tools = [
-            Tool(name, f"look_up_{n}", (Parameter("item"), Parameter("limit", default="10"))) for n in range(count)
-        ]
-        return Pack(name, source, lambda: tools)
+    def look_ups(name: str, source: str, count: int) -> Pack:
+        parameters = (Parameter("item"), Parameter("limit", default="10"))
+        return pack_of(name, source, *(Tool(name, f"look_up_{n}", parameters) for n in range(count)))
 
     names = " ".join(f"look_up_{n}" for n in range(VERY_MANY))
-    found = [pack("own", "local", 2), pack("all", "proxy", VERY_MANY + 1), pack("few", "proxy", 1)]
-    offered = {one.name: one for one in [*found, *(pack(f"long{n}", "proxy", VERY_MANY) for n in range(4))]}
-    assert tool_lines(offered).splitlines() == [
-        "few: look_up_0(item)",
-        f"long0: {names.replace(' ', '(item) ')}(item)",
-        f"long1: {names}",
-        "own: look_up_0(item) look_up_1(item)",
-        "Other packs: all, long2, long3",
-    ]
+    found = [look_ups("own", "local", 2), look_ups("all", "proxy", VERY_MANY + 1), look_ups("few", "proxy", 1)]
+    offered = {one.name: one for one in [*found, *(look_ups(f"long{n}", "proxy", VERY_MANY) for n in range(4))]}
+    few, *long, own, others = tool_lines(offered).splitlines()
+    assert few == "few: look_up_0(item)"
+    assert own == "own: look_up_0(item) look_up_1(item)"
+    assert [re.sub(r"\(.*?\)", "", line) for line in long] == [f"long{n}: {names}" for n in range(3)]
+    assert others == "Other packs: all, long3"
+
+
+def test_of_a_servers_tools_it_says_the_fields_of_what_they_take_and_of_what_they_list_each_once() -> None:
+    row, line = "{id: int, lines: list[{sku: str, count: int}], note?: str | None}", "list[{sku: str, count: int}]"
+    shop = pack_of(
+        "shop",
+        "proxy",
+        Tool("shop", "orders", (Parameter("page", default="1"),), returns=f"{{items: list[{row}], total: int}}"),
+        Tool("shop", "order", (Parameter("lines", annotation=line), Parameter("note", default="''")), returns=row),
+        Tool("shop", "resources", (), returns=f"list[{row}]"),
+        Tool("shop", "kinds", (), returns="list[{'obey me': int}]"),
+    )
+    shown = "shop: orders(page=)->{items:[{id,lines,note}],total} order(lines:[{sku,count}],note=) kinds"
+    assert tool_lines({"shop": shop}) == shown
+
+
+async def test_servers_come_before_what_bundled_tools_require_and_before_packs_that_are_used_seldom(
+    app: Workspace,
+) -> None:
+    tools = [Tool("far", f"find_{n}", (Parameter("item_of_the_list"),)) for n in range(VERY_MANY)]
+    *lines, others = tool_lines(bundled(app) | {"far": pack_of("far", "proxy", *tools)}).splitlines()
+    assert "far: find_0(item_of_the_list) find_1(item_of_the_list)" in "\n".join(lines)
+    assert any(line.startswith("git: blame branches commit diff log") for line in lines)
+    assert others.startswith("Other packs: ")
+    assert "llm" in others
 
 
 def test_a_pack_that_cannot_be_read_is_named_and_one_that_must_be_imported_is_not_read() -> None:
@@ -146,14 +171,9 @@ async def test_a_new_pack_is_named_and_the_client_is_told(app: Workspace, mode: 
 async def test_its_examples_run_one_after_the_other(engine: str, tmp_path: Path) -> None:
     if engine == "exact" and ExactEngine.missing_here():
         pytest.skip(ExactEngine.missing_here())
-    assert len(EXAMPLES) == 3
-    async with running_app(tmp_path, engine=ENGINES[engine](), config={"output": {"max_inline_size": 1000}}) as app:
+    async with running_app(tmp_path, engine=ENGINES[engine]()) as app:
         (app.paths.cwd / "notes.txt").write_text("TODO: rest\nother\n", encoding="utf-8")
-        find, whole, page = EXAMPLES
+        find, whole = EXAMPLES
         for query in find.splitlines():
             assert value_of(await app.run(query))
         assert value_of(await app.run(whole)) == "[1]"
-        stored = await app.run("'x regex\\n' * 1000")
-        handle = re.search(r"handle='?\"?([\w-]+)", stored.texts[0])
-        assert handle, stored.texts
-        assert "x regex" in str(value_of(await app.run(page.replace("...", handle[1]))))

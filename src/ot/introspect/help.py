@@ -220,9 +220,10 @@ class HelpPages:
         # A proxied tool's text is shown whole: it is not made of parts that are shown below.
         told = tool.description if has_docstring(tool) else tool.doc
         text = f"# {tool.full_name}\n{told}\n\n{signature_text(tool)}\n"
-        if tool.parameters:
-            said = dict(line.partition(": ")[::2] for line in parts.get("args", ()))
-            text += "\nArgs:\n" + "".join(f"  {_argument(known, said)}\n" for known in tool.parameters)
+        said = dict(line.partition(": ")[::2] for line in parts.get("args", ()))
+        # The signature has the types; an argument of which nothing is said is in it, too.
+        args = [f"  {known.name}: {said[known.name]}\n" for known in tool.parameters if said.get(known.name)]
+        text += "\nArgs:\n" + "".join(args) if args else ""
         text += _returns(tool, parts.get("returns", ""))
         example = parts.get("example") or example_call(tool)
         text += f"\nExample:\n  {example.replace(chr(10), chr(10) + '  ')}\n"
@@ -307,13 +308,6 @@ def example_call(tool: Tool) -> str:
 def _value(parameter: Parameter) -> str:
     kind = WORD.match(parameter.annotation)
     return VALUES.get(kind[0], repr("...")) if kind else "{}" if parameter.annotation.startswith("{") else repr("...")
-
-
-def _argument(parameter: Parameter, said: Mapping[str, str]) -> str:
-    default = "" if parameter.default is None else f" = {parameter.default}"
-    kind = f"{parameter.annotation}{default}".strip()
-    text = said.get(parameter.name, "")
-    return f"{parameter.name}" + (f" ({kind})" if kind else "") + (f": {text}" if text else "")
 
 
 def _returns(tool: Tool, said: str) -> str:

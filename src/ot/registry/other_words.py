@@ -72,7 +72,7 @@ TOOLS: dict[str, OtherWords] = {
     "file.move": OtherWords("mv rename move_file rename_file"),
     "file.patch": OtherWords("apply_patch apply_diff"),
     "file.read": OtherWords(
-        "read_file read_text cat get_contents get_content",
+        "read_file read_text read_text_file cat get_contents get_content",
         "open load get view show head tail read_multiple_files read_many",
     ),
     "file.search": OtherWords("grep search_text grep_files search_in_files find_in_files", "find search_files rg"),
@@ -116,7 +116,7 @@ TOOLS: dict[str, OtherWords] = {
 }
 
 PARAMETERS: dict[str, str] = {
-    "path": "file filename file_path file_name directory dir dir_path folder root",
+    "path": "file filename file_path file_name directory dir dir_path folder root paths",
     "paths": "path file files file_path filenames",
     "content": "text data body contents",
     "text": "content note body message value query pattern phrase",
@@ -142,8 +142,8 @@ PARAMETERS: dict[str, str] = {
     "message": "msg text body",
     "diff": "patch",
     "sql": "query statement",
+    "table": "path source data file rows filename",
     "database": "db path file database_path db_path filename",
-    "table": "path source data file rows",
     "tables": "sources files data",
     "parameters": "params args",
     "how": "agg aggfunc aggregate func",
@@ -159,10 +159,12 @@ PARAMETERS: dict[str, str] = {
     "library": "library_id name package",
     "replacement": "rewrite replace new",
     "language": "lang",
+    "stat": "name_only name_status numstat shortstat diffstat summary",
     "files": "name_only name_status numstat with_files include_files",
     "format": "output_format fmt as_format",
     "registry": "ecosystem",
-    "pages": "page page_numbers",
+    "pages": "page page_numbers sheet sheets sheet_name",
+    "sheet": "sheet_name sheets",
     "input": "text data content",
     "prompt": "instruction instructions",
     "handle": "id key",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -13,10 +14,19 @@ from ot.registry.tool_registry import Pack
 MAX_NAMES = 40
 FIRST_NAMES = 8
 """So many packs of each source are named when there are more than can be."""
-ROOM = 1_230
-"""Characters for the tools of packs; the bundled ones with what they require take about 1,200."""
-EVERYDAY = ("file", "git", "data", "documents", "web", "memory", "rg", "code")
-"""What their tools require is said before that of others."""
+ROOM = 1_370
+"""Characters for the tools of packs; the bundled ones with what they require take about 1,300."""
+EVERYDAY = ("file", "git", "data", "documents", "web", "memory", "rg", "code", "package")
+"""Their tools are named before those of others."""
+OFFERED = ("resources", "resource", "prompt")
+"""What a server may have beside its own tools: help names it."""
+MAX_OPTIONAL = 6
+LITERAL = re.compile(r"Literal\[[^\[\]]*\]|dict\[[^\[\]{}]*\]")
+PLAIN = re.compile(r": (?!list\[\{|\{)[^{},]*|\?|\blist(?=\[)| \| None")
+"""What of a type says nothing about the fields of its objects."""
+RECORD = re.compile(r":?\[?(\{[^{}]*\})\]?")
+FIELDS = re.compile(r"[\w$\[\]{}:,-]{1,200}")
+"""Names and brackets, and nothing that could be a sentence."""
 
 VERY_MANY = 40
 """A pack with more tools than this is named alone."""
@@ -31,20 +41,18 @@ SESSION = "Runs of one name share variables."
 DESCRIPTION = """\
 Run a Python program that calls tools. Result: the last expression or return, and prints.
 Call pack.tool(name=value) at once: a wrong call runs nothing and answers with the signatures. \
+Look at data and act on it in one program. \
 Results are plain dicts, lists and texts. Tools, with what they require:
 {tools}
 For what cannot be guessed:
   ot.help(query="words of the task")
   ot.help(query="git.log")
 Gather in parallel, return little:
-  import asyncio
   texts = await asyncio.gather(*[file.read(path=p) for p in file.glob(pattern="*.txt")])
   return [text.count("TODO") for text in texts]
-A large result is stored:
-  ot.result(handle="...", offset=1, limit=100, search="regex")
 PermissionError: not allowed here; tell the user.
 Long work: ot.background(command="...")
-ot.show(x) shows an image. __format__ = "json"|"json_h"|"yml"|"yml_h"|"raw" sets output.
+ot.show(x) shows an image.
 """
 SANDBOX = {
     "portable": """\
@@ -64,50 +72,120 @@ def run_description(packs: Mapping[str, Pack], engine: str = "") -> str:
     return DESCRIPTION.format(tools=tool_lines(packs)) + SANDBOX.get(engine, "")
 
 
-def tool_lines(packs: Mapping[str, Pack]) -> str:
-    """Return a line for each pack: its tools, and what they require, as far as the room goes; else its name.
+type Forms = tuple[str, ...]
+"""How a tool may be written: its name, with what it requires, also what it returns, and all that it takes."""
 
-    Names come before parameters, the packs of every day before other bundled ones, these before the user's own, and
-    servers last.
+
+def tool_lines(packs: Mapping[str, Pack]) -> str:
+    """Return a line for each pack: its tools, and what they take and return, as far as the room goes; else its name.
+
+    First come the names of the tools of everyday packs, the user's own and servers, then what the latter two take and
+    return: what a bundled tool requires is guessed more easily, and said last.
     """
     packs = {name: pack for name, pack in packs.items() if name != "ot"}  # the text around shows what a task needs
-    order = sorted(packs, key=lambda name: (not packs[name].bundled, packs[name].source == "proxy", name))
-    order.sort(key=lambda name: EVERYDAY.index(name) if name in EVERYDAY else len(EVERYDAY))
-    whole = {name: line for name in order if (line := _line(packs[name]))}
-    lines: dict[str, str] = {}
-    room = ROOM
-    for forms in ({name: _without_parameters(line) for name, line in whole.items()}, whole):
-        for name, line in forms.items():
-            more = len(line) - len(lines.get(name, ""))
-            if more <= room and (name in lines or forms is not whole):
-                lines[name] = line
-                room -= more
-    others = {name: pack for name, pack in packs.items() if name not in lines}
-    named = [lines[name] for name in sorted(lines)]
-    return "\n".join([*named, f"Other packs: {pack_names(others)}"] if others else named)
+    order = sorted(packs, key=lambda name: (packs[name].source == "proxy", name))
+    everyday = [name for name in EVERYDAY if name in packs and _is_bundled(packs[name])]
+    own = [name for name in order if not _is_bundled(packs[name])]
+    seldom = [name for name in order if name not in everyday and name not in own]
+    shown = _ShownTools({name: found for name in order if (found := _forms(packs[name]))}, ROOM)
+    shown.name(everyday)
+    shown.name(own)
+    for form in (1, 2, 3):
+        shown.extend(own, form)
+    shown.name(seldom)
+    shown.extend([*everyday, *seldom], 1)
+    unnamed = {name: pack for name, pack in packs.items() if name not in shown.lines}
+    named = [f"{name}: {' '.join(tools.values())}" for name, tools in sorted(shown.lines.items())]
+    return "\n".join([*named, f"Other packs: {pack_names(unnamed)}"] if unnamed else named)
 
 
-def _without_parameters(line: str) -> str:
-    return " ".join(word.partition("(")[0] for word in line.split(" "))
+class _ShownTools:
+    """What is said of the tools of each pack, whose *forms* are known, in so much *room*."""
+
+    def __init__(self, forms: Mapping[str, Mapping[str, Forms]], room: int) -> None:
+        self.lines: dict[str, dict[str, str]] = {}
+        self._forms = forms
+        self._room = room
+
+    def name(self, packs: Sequence[str]) -> None:
+        """Name the tools of *packs*, of each all or none."""
+        for pack in packs:
+            names = {tool: tool for tool in self._forms.get(pack, ())}
+            length = len(f"{pack}: {' '.join(names)}\n")
+            if names and length <= self._room:
+                self.lines[pack] = names
+                self._room -= length
+
+    def extend(self, packs: Sequence[str], form: int) -> None:
+        """Write tools of *packs* that are named in a longer *form*, those first that need no arguments."""
+        named = [(pack, tool) for pack in packs if pack in self.lines for tool in self.lines[pack]]
+        for pack, tool in sorted(named, key=lambda at: self._forms[at[0]][at[1]][1] != at[1]):
+            text = self._forms[pack][tool][form]
+            more = len(text) - len(self.lines[pack][tool])
+            if more <= self._room:
+                self.lines[pack][tool] = text
+                self._room -= more
 
 
-def _line(pack: Pack) -> str:
-    if (pack.bundled or pack.origin == GUIDE) and (line := _bundled_lines().get(pack.name)):
-        return line
-    tools = _known_tools(pack)
-    return f"{pack.name}: {brief_tools(tools)}" if 0 < len(tools) <= VERY_MANY else ""
+def _is_bundled(pack: Pack) -> bool:
+    return pack.bundled or pack.origin == GUIDE
+
+
+def _forms(pack: Pack) -> dict[str, Forms]:
+    if _is_bundled(pack) and (line := _bundled_lines().get(pack.name)):
+        return {name: (name, word) for word in line.split(" ") if (name := word.partition("(")[0])}
+    tools = [tool for tool in _known_tools(pack) if pack.source != "proxy" or tool.name not in OFFERED]
+    if not 0 < len(tools) <= VERY_MANY:
+        return {}
+    seen: set[str] = set()
+    calls = [(tool.name, _required(tool, seen), _optional(tool)) for tool in tools]
+    results = [_result(tool, seen) for tool in tools]
+    return {
+        name: (name, call := _call(name, given), call + result, _call(name, [*given, *optional]) + result)
+        for (name, given, optional), result in zip(calls, results, strict=True)
+    }
 
 
 @cache
 def _bundled_lines() -> Mapping[str, str]:
     lines = BUNDLED_TOOLS.read_text(encoding="utf-8").splitlines()
-    return {line.partition(":")[0]: line for line in lines}
+    return dict(line.split(": ", 1) for line in lines)
 
 
 def brief_tools(tools: Iterable[Tool]) -> str:
     """Return the names of *tools*, each with the parameters that a call must give."""
-    required = ((tool.name, ",".join(each.name for each in tool.parameters if each.required)) for tool in tools)
-    return " ".join(f"{name}({names})" if names else name for name, names in required)
+    return " ".join(_call(tool.name, [each.name for each in tool.parameters if each.required]) for tool in tools)
+
+
+def _call(name: str, given: Sequence[str]) -> str:
+    return f"{name}({','.join(given)})" if given else name
+
+
+def _required(tool: Tool, seen: set[str]) -> list[str]:
+    required = [each for each in tool.parameters if each.required]
+    return [each.name + (f":{fields}" if (fields := fields_of(each.annotation, seen)) else "") for each in required]
+
+
+def _optional(tool: Tool) -> list[str]:
+    optional = [f"{each.name}=" for each in tool.parameters if not each.required and each.kind in ("any", "keyword")]
+    return optional[:MAX_OPTIONAL]
+
+
+def _result(tool: Tool, seen: set[str]) -> str:
+    if not tool.read_only and any(each.required for each in tool.parameters):
+        return ""  # what it does matters more than what it says
+    return f"->{fields}" if (fields := fields_of(tool.returns, seen)) else ""
+
+
+def fields_of(kind: str, seen: set[str]) -> str:
+    """Return ``[{id,name}]`` for a type of objects with those fields, without such as were *seen* before."""
+    text = PLAIN.sub("", LITERAL.sub("", kind)).replace(" ", "")
+    if text.count("{") != text.count("}") or text.count("[") != text.count("]") or not FIELDS.fullmatch(text):
+        return ""
+    while (shorter := RECORD.sub(lambda found: "" if found[1] in seen else found[0], text)) != text:
+        text = shorter
+    seen.update(RECORD.findall(text))
+    return text if "{" in text and "{}" not in text else ""
 
 
 def _known_tools(pack: Pack) -> list[Tool]:

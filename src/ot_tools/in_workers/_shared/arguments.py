@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 
 
 def check_text(name: str, value: object, most: int, *, blank: bool = False) -> str:
@@ -37,6 +37,17 @@ def check_number(name: str, value: object, least: int, most: int | None = None) 
     if value < least or (most is not None and value > most):
         raise ValueError(f"{name} must be {f'>= {least}' if most is None else f'{least} to {most:,}'}, got {value}")
     return value
+
+
+def whole[T: Sized](found: T, limit: int, most: int) -> T:
+    """Return *found*, of which there are at most *most* where a program asked for up to *limit*.
+
+    Raises:
+        ValueError: It asked for more than *most*, and there may be more.
+    """
+    if limit > most and len(found) >= most:
+        raise ValueError(f"there are {most:,} or more: ask for less, by limit= up to {most:,} or by other arguments")
+    return found
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from arguments import check_number, check_text
+from arguments import check_number, check_text, whole
 from code_files import SourceFile, sources
 from code_languages import language_named
 from code_process import CodeParser, ParserEnded
@@ -273,12 +273,13 @@ def _asked(
     do: str, path: str, language: str | None, glob: str | list[str] | None, limit: int, **arguments: Any
 ) -> Iterator[tuple[SourceFile, Any]]:
     """Yield up to *limit* things that are found, with their files."""
-    check_number("limit", limit, 1, MAX_LIMIT)
-    left = limit
-    for file, found in _answers(do, path, language, glob, limit, **arguments):
+    check_number("limit", limit, 1)
+    left = most = min(limit, MAX_LIMIT)
+    for file, found in _answers(do, path, language, glob, most, **arguments):
         yield from ((file, each) for each in found[:left])
         left -= len(found)
         if left <= 0:
+            whole(range(most), limit, MAX_LIMIT)
             return
 
 

@@ -28,6 +28,8 @@ TRIES = 3
 STEPS = 10_000
 """Steps of SQLite's machine between two looks at the clock."""
 MAX_VALUE = 64 << 20
+MAX_SCHEMA = 1000
+"""Characters of the tables and columns that an error names."""
 WORDS = re.compile(r"[^\W\d][\w$]*")
 HARMLESS = ("random", "gen_random_uuid", "clock_timestamp", "timeofday")
 """Functions that give another value each time, and change nothing."""
@@ -193,7 +195,15 @@ class SqliteDatabase:
         words = str(error)
         if "not authorized" in words or "prohibited" in words:
             words = "it is only read: one SELECT of its tables, and nothing else"
+        elif words.startswith(("no such table", "no such column")):
+            words += f"; there are: {self._schema()}"
         return ValueError(f"{self._path}: {words}")
+
+    def _schema(self) -> str:
+        tables: dict[str, list[str]] = {}
+        for table, column, _ in self.tables():
+            tables.setdefault(table, []).append(column)
+        return ", ".join(f"{table}({', '.join(columns)})" for table, columns in tables.items())[:MAX_SCHEMA]
 
     def close(self) -> None:
         """End it; the copy goes with the engine's directory."""

@@ -55,7 +55,7 @@ WHOLE = range(-(2**63), 2**64)
 """Whole numbers that JSON's readers keep; they make floats of others."""
 HOW = (
     "give the path of a csv, tsv, json, jsonl, parquet, xlsx, xls or ods file, the handle of a stored result, a list "
-    "of dicts, what data.query returned, {'path': ..., 'sheet': ...}, or {'database': name or SQLite file, "
+    "of dicts, {'path': ..., 'sheet': ...}, or {'database': name or SQLite file, "
     "'table': ...} (or 'sql': ...)"
 )
 

@@ -96,14 +96,6 @@ class Config:
                 raise ValueError(f"databases.{name}.url must begin with postgresql://; SQLite files are given by path")
 
 
-class Rows(TypedDict):
-    """Rows, and whether there are more of them than asked for."""
-
-    columns: list[str]
-    rows: list[dict[str, Any]]
-    more: bool
-
-
 class Column(TypedDict):
     """What is in one column."""
 
@@ -133,7 +125,7 @@ class TableColumn(TypedDict):
 class Table(TypedDict):
     """One table of a database."""
 
-    table: str
+    name: str
     columns: list[TableColumn]
 
 
@@ -151,48 +143,49 @@ def query(
     sql: str,
     tables: dict[str, Source] | None = None,
     parameters: list[Any] | dict[str, Any] | None = None,
-    limit: int = 1000,
+    limit: int = 100_000,
     database: str = "",
-) -> Rows:
+) -> list[dict[str, Any]]:
     """Run SQL (one SELECT of DuckDB's) over CSV, JSON, Parquet and Excel files, databases, stored results and rows.
 
     Args:
         sql: The query, which only reads. FROM 'sales.csv' names a file and FROM shop.orders a table of a database
             (of the settings, or of the SQLite file shop.db; also "data/shop.db".orders); others are names of tables.
         tables: By name: a path (csv, tsv, json, jsonl, parquet, xlsx, xls, ods; also .csv.gz, .json.gz), a list of
-            dicts, what query returned, the handle of a stored result, {"path": "a.xlsx", "sheet": "May"}, or
+            dicts, the handle of a stored result, {"path": "a.xlsx", "sheet": "May"}, or
             {"database": "shop", "table": "orders"} (or "sql": a query that the database itself runs), where the
             database is a name of the settings (PostgreSQL) or a path (SQLite).
         parameters: Values for ? (a list) or $name (a dict) in sql.
-        limit: How many rows to return at most.
+        limit: How many rows to return at most; there may be more when as many come back.
         database: The database (SQLite file, or name of the settings) that runs sql itself, in its own SQL; with tables=
             only plain names that those do not have are its tables.
 
     Returns:
-        columns, rows as dicts, and more: whether there are further rows. Dates are ISO text, times with a zone are
-        in UTC, and decimals of 2**53 and more are text.
+        A dict for each row. Dates are ISO text, times with a zone are in UTC, and decimals of 2**53 and more are text.
 
     Example:
         data.query(sql="SELECT city, count(*) AS n FROM 'cities.csv' WHERE id < ? GROUP BY city", parameters=[9])
     """
-    _check_limit(limit)
+    most = _most_rows(limit)
     config: Config = ot_sdk.config()
     databases = Databases(config.databases)
     references = SqlReferences(tables or {}, databases, database)
     with TableEngine(_limits(config)) as engine:
         if database and not tables:
             with closing(databases.open(database, engine)) as opened:
-                return _rows(first_rows(opened.select(sql=sql, parameters=parameters), limit))
+                return _rows(first_rows(opened.select(sql=sql, parameters=parameters), most), limit)
         sql = references.take(sql, engine)
         Sources(engine, databases).load_all({**(tables or {}), **references.sources})
-        return _rows(engine.rows(sql, parameters, limit))
+        return _rows(engine.rows(sql, parameters, most), limit)
 
 
-def read(*, table: Source, limit: int = 100_000) -> list[dict[str, Any]]:
+def read(*, table: Source, sheet: str | int = "", database: str = "", limit: int = 100_000) -> list[dict[str, Any]]:
     """Read a CSV, JSON, Parquet or Excel file, or another table, as a list of dicts.
 
     Args:
         table: A table, as in query.
+        sheet: The sheet of a workbook, by its name or its number from 0; else the first.
+        database: The database that has the table.
         limit: How many rows to return at most; there may be more when as many come back.
 
     Returns:
@@ -201,17 +194,19 @@ def read(*, table: Source, limit: int = 100_000) -> list[dict[str, Any]]:
     Example:
         data.read(table=[{"city": "Oslo", "visits": 3}])
     """
-    _check_limit(limit)
-    with _engine({"t": table}) as engine:
-        return engine.rows("FROM t", None, limit).rows
+    most = _most_rows(limit)
+    with _engine({"t": _source(table, sheet, database)}) as engine:
+        return _rows(engine.rows("FROM t", None, most), limit)
 
 
-def describe(*, table: Source, samples: int = 3) -> Description:
+def describe(*, table: Source, samples: int = 3, sheet: str | int = "", database: str = "") -> Description:
     """Describe a dataset, such as a CSV file: its columns, types, nulls, distinct values, minimum, maximum, samples.
 
     Args:
         table: As in query: a path, rows, a handle, or a dict that names a sheet or a database's table.
         samples: How many values of each column to show.
+        sheet: The sheet of a workbook, as in read.
+        database: The database that has the table.
 
     Returns:
         rows (how many) and columns; distinct is an estimate beyond a million rows.
@@ -221,7 +216,7 @@ def describe(*, table: Source, samples: int = 3) -> Description:
     """
     if not 0 <= samples <= MAX_SAMPLES:
         raise ValueError(f"samples must be 0 to {MAX_SAMPLES}, not {samples}")
-    with _engine({"t": table}) as engine:
+    with _engine({"t": _source(table, sheet, database)}) as engine:
         total = engine.rows("SELECT count(*) AS n FROM t", None, 1).rows[0]["n"]
         count = "count(DISTINCT {})" if total <= EXACT_ROWS else "approx_count_distinct({})"
         types = engine.columns("t").items()
@@ -234,8 +229,8 @@ def join(
     right: Source,
     on: str | list[str] | dict[str, str],
     how: Literal["inner", "left", "right", "full", "semi", "anti"] = "inner",
-    limit: int = 1000,
-) -> Rows:
+    limit: int = 100_000,
+) -> list[dict[str, Any]]:
     """Join two tables or spreadsheets by columns; how="anti" keeps rows without a partner, "semi" those with one.
 
     Args:
@@ -243,15 +238,15 @@ def join(
         right: A table, as in query.
         on: The column, or columns, that both have, or {"left's column": "right's column"}.
         how: Which rows to keep.
-        limit: How many rows to return at most.
+        limit: How many rows to return at most; there may be more when as many come back.
 
     Returns:
-        columns, rows and more, as query. A column of right whose name left has too gets a number: name_2.
+        Rows, as query. A column of right whose name left has too gets a number: name_2.
 
     Example:
         data.join(left=[{"id": 1}, {"id": 2}], right=[{"id": 2}], on="id", how="anti")
     """
-    _check_limit(limit)
+    most = _most_rows(limit)
     if how not in JOINS and how not in FILTERS:
         raise ValueError(f"how must be one of {', '.join([*JOINS, *FILTERS])}, not {how!r}")
     pairs = on if isinstance(on, dict) else dict.fromkeys([on] if isinstance(on, str) else on, "")
@@ -269,7 +264,7 @@ def join(
             # An equal column stands once, under the name that left has for it.
             kept += [f"r.{quoted(name)}" for name in rights if name not in keys.values()]
         sql = f"SELECT {', '.join(kept)} FROM l {(JOINS | FILTERS)[how]} r ON {matches}"
-        return _rows(engine.rows(sql, None, limit))
+        return _rows(engine.rows(sql, None, most), limit)
 
 
 def pivot(
@@ -279,8 +274,8 @@ def pivot(
     columns: str,
     values: str,
     how: Literal["sum", "count", "mean", "min", "max", "median"] = "sum",
-    limit: int = 1000,
-) -> Rows:
+    limit: int = 100_000,
+) -> list[dict[str, Any]]:
     """Turn the values of one column into columns of their own, with a sum (or count, mean ...) in each cell.
 
     Args:
@@ -289,16 +284,16 @@ def pivot(
         columns: The column whose values become columns, at most 500.
         values: The column that is summed up.
         how: What a cell holds of its values.
-        limit: How many rows to return at most.
+        limit: How many rows to return at most; there may be more when as many come back.
 
     Returns:
-        columns, rows and more, as query; rows are sorted by what stays, and columns by their values. What has no
+        Rows, as query; they are sorted by what stays, and columns by their values. What has no
         value in columns is in a column called null.
 
     Example:
         data.pivot(table=[{"city": "Oslo", "year": 2025, "n": 3}], rows="city", columns="year", values="n")
     """
-    _check_limit(limit)
+    most = _most_rows(limit)
     if how not in SUMS:
         raise ValueError(f"how must be one of {', '.join(SUMS)}, not {how!r}")
     with _engine({"t": table}) as engine:
@@ -318,7 +313,7 @@ def pivot(
         labelled = f"SELECT *, coalesce({across}::VARCHAR, {literal(missing)}) AS {quoted(label)} FROM t"
         how_made = f"ON {quoted(label)} IN ({names}) USING {SUMS[how]}({value}) GROUP BY {stay} ORDER BY {stay}"
         sql = f"PIVOT ({labelled}) {how_made}"
-        return _rows(engine.rows(sql, None, limit))
+        return _rows(engine.rows(sql, None, most), limit)
 
 
 def chart(
@@ -402,7 +397,7 @@ def tables(*, database: str) -> list[Table]:
     with TableEngine(_limits(config)) as engine, closing(Databases(config.databases).open(database, engine)) as opened:
         for table, column, kind in opened.tables():
             found.setdefault(table, []).append({"name": column, "type": kind})
-    return [{"table": table, "columns": columns} for table, columns in found.items()]
+    return [{"name": name, "columns": columns} for name, columns in found.items()]
 
 
 # ---------------------------------------------------------------- parts
@@ -420,13 +415,22 @@ def _limits(config: Config) -> CallLimits:
     return CallLimits(config.seconds, config.memory_mb, config.disk_mb, config.file_mb, config.threads)
 
 
-def _check_limit(limit: int) -> None:
-    if not 1 <= limit <= MAX_LIMIT:
-        raise ValueError(f"limit must be 1 to {MAX_LIMIT:,}, not {limit:,}")
+def _most_rows(limit: int) -> int:
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, not {limit:,}")
+    return min(limit, MAX_LIMIT)
 
 
-def _rows(found: Found) -> Rows:
-    return {"columns": found.columns, "rows": found.rows, "more": found.more}
+def _rows(found: Found, limit: int) -> list[dict[str, Any]]:
+    if found.more and limit >= MAX_LIMIT:
+        raise ValueError(f"there are more than {MAX_LIMIT:,} rows: sum them up or filter them, or give a smaller limit")
+    return found.rows
+
+
+def _source(table: Source, sheet: str | int, database: str) -> Source:
+    if not isinstance(table, str) or not (sheet or database):
+        return table
+    return {"database": database, "table": table} if database else {"path": table, "sheet": sheet}
 
 
 def _known(name: str, columns: Mapping[str, str], where: str) -> str:

@@ -112,7 +112,9 @@ def _clean(text: str) -> str:
     return CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _numbers(document: AnyDocument, ranges: Sequence[tuple[int, int | None]] | None) -> list[int]:
+def _numbers(document: AnyDocument, ranges: Sequence[tuple[int, int | None]] | str | None) -> list[int]:
+    if isinstance(ranges, str):
+        return [_sheet_number(document, ranges)]
     numbers: dict[int, None] = {}
     for first, last in ranges or [(1, None)]:
         if first > document.count and ranges is not None:
@@ -192,9 +194,15 @@ def _tables(document: AnyDocument, request: dict[str, Any]) -> list[dict[str, An
 def _wanted_pages(document: AnyDocument, page: int | None, sheet: str | None) -> list[int]:
     if sheet is None:
         return _numbers(document, None if page is None else [(page, page)])
-    if sheet not in document.names:
-        raise BadDocument(f"has no sheet {sheet!r:.100}; its sheets are {', '.join(map(repr, document.names))[:500]}")
-    return [document.names.index(sheet) + 1]
+    return [_sheet_number(document, sheet)]
+
+
+def _sheet_number(document: AnyDocument, sheet: str) -> int:
+    if sheet in document.names:
+        return document.names.index(sheet) + 1
+    names = ", ".join(map(repr, document.names))[:500]
+    instead = f"its sheets are {names}" if names else 'pages must look like 3, "1-3,7" or "10-" and count from 1'
+    raise BadDocument(f"has no sheet {sheet!r:.100}; {instead}")
 
 
 def _table(name: str, number: int, rows: Iterator[list[Any]], request: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ __ot_needs__ = {
     "to_markdown": ["file.read"],
 }
 
+import re
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -40,6 +41,8 @@ import ot_sdk
 
 MAX_TEXT = 500
 MAX_PATHS = 200
+RANGES = re.compile(r"[0-9 ,-]+")
+"""How numbers of pages are written; other text is a sheet's name."""
 MAX_LIMIT = 100_000
 AT_ONCE = 2
 """Documents that one search reads at the same time: each may take the whole memory that a document has."""
@@ -123,12 +126,12 @@ class FoundInDocuments(TypedDict):
     unread: list[UnreadDocument]
 
 
-def to_markdown(*, path: str, pages: str | int | None = None) -> str:
+def to_markdown(*, path: str, pages: str | int | list[int] | None = None) -> str:
     """Read a PDF, Word, PowerPoint, Excel or HTML file as Markdown.
 
     Args:
         path: A pdf, docx, pptx, xlsx, xlsb, xls, ods or html file.
-        pages: Which pages, slides or sheets, such as 3, "1-3,7" or "10-"; all when left out.
+        pages: Which pages, slides or sheets, such as 3, [1, 2], "1-3,7" or "10-", or a sheet's name; all when left out.
 
     Returns:
         Headings, lists, links and tables as Markdown; a comment such as <!-- page 2 --> begins each page or slide.
@@ -140,12 +143,12 @@ def to_markdown(*, path: str, pages: str | int | None = None) -> str:
     return _ask(path, "markdown", {"pages": _page_ranges(pages)})
 
 
-def pages(*, path: str, pages: str | int | None = None) -> list[DocumentPage]:
+def pages(*, path: str, pages: str | int | list[int] | None = None) -> list[DocumentPage]:
     """Read single pages, slides or sheets of a PDF, Word, PowerPoint or Excel file, each with title and text.
 
     Args:
         path: A pdf, docx, pptx, xlsx, xlsb, xls, ods or html file; docx and html are one page.
-        pages: Which of them, such as 3, "1-3,7" or "10-"; all when left out.
+        pages: Which of them, such as 3, [1, 2], "1-3,7" or "10-", or a sheet's name; all when left out.
 
     Returns:
         The number, title and text of each. The title is a slide's title, a sheet's name or the first line.
@@ -175,12 +178,12 @@ def tables(
     Example:
         documents.tables(path="sales.xlsx", sheet="sales")
     """
-    check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1)
     if page is not None:
         check_number("page", page, 1)
     if sheet is not None and not isinstance(sheet, str):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
         raise TypeError(f"sheet must be the name of a sheet, got {sheet!r:.100}: page= takes its number")
-    return _ask(path, "tables", {"page": page, "sheet": sheet, "header": bool(header), "limit": limit})
+    return _ask(path, "tables", {"page": page, "sheet": sheet, "header": bool(header), "limit": min(limit, MAX_LIMIT)})
 
 
 def info(*, path: str) -> AboutDocument:
@@ -199,12 +202,12 @@ def info(*, path: str) -> AboutDocument:
     return _ask(path, "info", {})
 
 
-def search(*, text: str, paths: list[str], ignore_case: bool = True, limit: int = 200) -> FoundInDocuments:
+def search(*, text: str, paths: str | list[str], ignore_case: bool = True, limit: int = 200) -> FoundInDocuments:
     """Find a word or phrase in PDF, Word, PowerPoint and Excel files, with the page of each place.
 
     Args:
         text: What to find, not a pattern; a blank in it also matches a line break.
-        paths: The documents, for instance what file.glob returned.
+        paths: The document, or several, for instance what file.glob returned.
         ignore_case: Take upper and lower case for the same.
         limit: The most places of each document to return.
 
@@ -215,12 +218,13 @@ def search(*, text: str, paths: list[str], ignore_case: bool = True, limit: int 
     Example:
         documents.search(text="termination", paths=["contract.docx", "report.pdf"])
     """
-    check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1)
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_TEXT:  # pyright: ignore[reportUnnecessaryIsInstance] - as above
         raise ValueError(f"text must be a word or phrase of at most {MAX_TEXT} characters, got {text!r:.100}")
-    if isinstance(paths, str) or len(paths) > MAX_PATHS:
-        raise ValueError(f"paths must be a list of at most {MAX_PATHS} paths, got {paths!r:.100}")
-    request = {"text": text, "ignore_case": bool(ignore_case), "limit": limit}
+    paths = [paths] if isinstance(paths, str) else paths
+    if len(paths) > MAX_PATHS:
+        raise ValueError(f"paths must be at most {MAX_PATHS}, got {len(paths):,}")
+    request = {"text": text, "ignore_case": bool(ignore_case), "limit": min(limit, MAX_LIMIT)}
     until = time.monotonic() + _config().seconds
     found: FoundInDocuments = {"matches": [], "more": [], "unread": []}
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -271,14 +275,17 @@ def _ask(path: str, action: str, request: Mapping[str, Any], seconds: float | No
         return ask_child(file, {"path": path, "action": action, **request}, limits)
 
 
-def _page_ranges(pages: str | int | None) -> list[tuple[int, int | None]] | None:
-    """Return the first and last page of each range; None as last is the end of the document."""
+def _page_ranges(pages: str | int | list[int] | None) -> list[tuple[int, int | None]] | str | None:
+    """Return the first and last page of each range, None as last being the end of the document, or a sheet's name."""
     if pages is None:
         return None
-    if type(pages) is int:
-        pages = str(pages)
+    numbers = pages if isinstance(pages, list) else [pages]
+    if numbers and all(type(number) is int for number in numbers):
+        pages = ",".join(map(str, numbers))
     if not isinstance(pages, str) or len(pages) > MAX_TEXT:
-        raise TypeError(f'pages must be a number or text such as "1-3,7", got {pages!r:.100}')
+        raise TypeError(f'pages must be numbers, text such as "1-3,7", or a sheet\'s name, got {pages!r:.100}')
+    if not RANGES.fullmatch(pages):
+        return pages
     return [_page_range(part.strip(), pages) for part in pages.split(",")]
 
 

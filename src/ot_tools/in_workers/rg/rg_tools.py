@@ -13,13 +13,13 @@ __all__ = ["count", "files", "search", "types"]
 __ot_read_only__ = ["count", "files", "search", "types"]
 __ot_needs__ = {"count": ["file.read"], "files": ["file.read"], "search": ["file.read"], "types": ["file.read"]}
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import NotRequired, TypedDict
 
-from arguments import check_number, check_text
+from arguments import check_number, check_text, whole
 from open_tree import OpenTree
 from rg_matches import FoundLine, file_matches
 from ripgrep_run import OneFile, Ripgrep, SearchLimits, file_options
@@ -63,7 +63,7 @@ class FileCount(TypedDict):
 def search(
     *,
     pattern: str,
-    path: str = ".",
+    path: str | list[str] = ".",
     glob: str | list[str] | None = None,
     types: str | list[str] | None = None,
     context: int = 0,
@@ -81,7 +81,7 @@ def search(
 
     Args:
         pattern: A regular expression in Rust's syntax, which lacks look-around and backreferences.
-        path: The directory to start at, or one file.
+        path: The directory to start at, or a file, or several of them.
         glob: Which files to search, such as '*.py', 'src/**' or '!*.min.js'; it also finds ignored files,
             but not in ignored directories.
         types: Only files of these types, such as 'py' or ['ts', 'js']; rg.types() lists them.
@@ -101,25 +101,28 @@ def search(
         rg.search(pattern="TODO|FIXME", types="py", limit=50)
     """
     check_number("context", context, 0, MAX_CONTEXT)
-    check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1)
     options = [
         "--json",
-        f"--max-count={limit}",
+        f"--max-count={min(limit, MAX_LIMIT)}",
         f"--context={context}",
         *(["--multiline"] if multiline else []),
         *_pattern_options(pattern, ignore_case=ignore_case, fixed=fixed, word=word),
         *_file_options(glob, types, hidden=hidden, ignored=ignored),
     ]
-    with _opened(path) as tree:
-        files_found = _rg().files_with_matches(options, tree)
-        hits = (hit for messages in files_found for hit in file_matches(messages, tree, context))
-        return [_match(hit, with_neighbours=context > 0) for hit in islice(hits, limit)]
+
+    def find(tree: OpenTree | OneFile) -> Iterator[TextMatch]:
+        for messages in _rg().files_with_matches(options, tree):
+            for hit in file_matches(messages, tree, context):
+                yield _match(hit, with_neighbours=context > 0)
+
+    return _found(path, find, limit)
 
 
 def count(
     *,
     pattern: str,
-    path: str = ".",
+    path: str | list[str] = ".",
     glob: str | list[str] | None = None,
     types: str | list[str] | None = None,
     ignore_case: bool = False,
@@ -133,7 +136,7 @@ def count(
 
     Args:
         pattern: As for rg.search.
-        path: The directory to start at, or one file.
+        path: The directory to start at, or a file, or several of them.
         glob: Which files to search, as for rg.search.
         types: Only files of these types, as for rg.search.
         ignore_case: Take upper and lower case for the same.
@@ -149,19 +152,22 @@ def count(
     Example:
         rg.count(pattern="print", fixed=True, glob="*.py")
     """
-    check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1)
     options = [
         *("--count-matches", "--null", "--with-filename"),
         *_pattern_options(pattern, ignore_case=ignore_case, fixed=fixed, word=word),
         *_file_options(glob, types, hidden=hidden, ignored=ignored),
     ]
-    with _opened(path) as tree:
-        return [{"path": at, "count": number} for at, number in islice(_rg().counts(options, tree), limit)]
+
+    def find(tree: OpenTree | OneFile) -> Iterator[FileCount]:
+        return ({"path": at, "count": number} for at, number in _rg().counts(options, tree))
+
+    return _found(path, find, limit)
 
 
 def files(
     *,
-    path: str = ".",
+    path: str | list[str] = ".",
     glob: str | list[str] | None = None,
     types: str | list[str] | None = None,
     hidden: bool = False,
@@ -171,7 +177,7 @@ def files(
     """List the files that rg.search would search: all but what .gitignore names.
 
     Args:
-        path: The directory to start at.
+        path: The directory to start at, or several.
         glob: Which files to list, as for rg.search.
         types: Only files of these types, as for rg.search.
         hidden: Also list files whose names begin with a dot, except .git.
@@ -184,10 +190,15 @@ def files(
     Example:
         rg.files(types=["py", "toml"])
     """
-    check_number("limit", limit, 1, MAX_LIMIT)
+    check_number("limit", limit, 1)
     options = ["--files", "--null", *_file_options(glob, types, hidden=hidden, ignored=ignored)]
-    with ot_sdk.open_directory(path) as directory, OpenTree(directory, path) as tree:
-        return [*islice(_rg().paths(options, tree), limit)]
+
+    def find(tree: OpenTree | OneFile) -> Iterator[str]:
+        if isinstance(tree, OneFile):
+            raise NotADirectoryError(f"{tree.path!r} is a file")
+        return _rg().paths(options, tree)
+
+    return _found(path, find, limit)
 
 
 def types() -> dict[str, list[str]]:
@@ -205,6 +216,15 @@ def types() -> dict[str, list[str]]:
 def _rg() -> Ripgrep:
     config: Config = ot_sdk.config()
     return Ripgrep(SearchLimits(pack, config.max_bytes, config.search_seconds))
+
+
+def _found[T](path: str | list[str], find: Callable[[OpenTree | OneFile], Iterable[T]], limit: int) -> list[T]:
+    """Return up to *limit* things that are found at *path*, or in each of several."""
+    found: list[T] = []
+    for each in [path] if isinstance(path, str) else path:
+        with _opened(each) as tree:
+            found += islice(find(tree), min(limit, MAX_LIMIT) - len(found))
+    return whole(found, limit, MAX_LIMIT)
 
 
 @contextmanager

@@ -23,14 +23,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 from weakref import WeakKeyDictionary
 
+from arguments import whole
 from web_cache import PageCache, cache_directory
 from web_fetcher import BadStatus, Fetcher
 
 import ot_sdk
 
 MAX_URLS = 500
-MAX_LIMIT = 10_000_000
 MAX_LINKS = 10_000
+FORMATS = ("markdown", "text", "json", "raw", "html")
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class WebTable(TypedDict):
 async def fetch(
     *,
     url: str,
-    format: Literal["markdown", "text", "json", "raw"] = "markdown",
+    format: Literal["markdown", "text", "json", "raw", "html"] = "markdown",
     links: bool = False,
     limit: int | None = None,
     cache: bool = True,
@@ -131,8 +132,8 @@ async def fetch(
 
     Args:
         url: Its address, with http:// or https://.
-        format: 'markdown' or 'text' for the main content of a page, 'json' for the value of a JSON document, 'raw' for
-            the source as it came: text as text, anything else as bytes.
+        format: 'markdown' or 'text' for the main content of a page, 'json' for the value of a JSON document, 'raw' or
+            'html' for the source as it came: text as text, anything else as bytes.
         links: Keep links in Markdown, and say below it which comes next (rel=next) and how many are left out.
         limit: The most characters, or bytes, to return; a JSON value is never cut.
         cache: False neither uses nor keeps a copy.
@@ -151,8 +152,8 @@ async def fetch(
 
 async def fetch_many(
     *,
-    urls: list[str],
-    format: Literal["markdown", "text", "json", "raw"] = "markdown",
+    urls: str | list[str],
+    format: Literal["markdown", "text", "json", "raw", "html"] = "markdown",
     links: bool = False,
     limit: int | None = None,
     cache: bool = True,
@@ -182,7 +183,7 @@ async def fetch_many(
     return await _each(urls, one, _failed_page)
 
 
-async def check(*, urls: list[str]) -> list[Checked]:
+async def check(*, urls: str | list[str]) -> list[Checked]:
     """Check which links are alive and which are dead, without fetching the pages.
 
     Args:
@@ -212,7 +213,7 @@ async def links(*, url: str, contains: str = "", limit: int = 1000) -> list[WebL
     Args:
         url: The page.
         contains: Only addresses with this text in them.
-        limit: The most links to return, 1 to 10,000.
+        limit: The most links to return; there may be more when as many come back.
 
     Returns:
         The address and the text of each link, in the order of the page.
@@ -220,9 +221,9 @@ async def links(*, url: str, contains: str = "", limit: int = 1000) -> list[WebL
     Example:
         web.links(url="https://example.com/", contains="/docs/")
     """
-    if not 1 <= limit <= MAX_LINKS:
-        raise ValueError(f"limit must be from 1 to {MAX_LINKS:,}")
-    return await _read("links", url, contains=contains, limit=limit)
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, not {limit}")
+    return whole(await _read("links", url, contains=contains, limit=min(limit, MAX_LINKS)), limit, MAX_LINKS)
 
 
 async def tables(*, url: str) -> list[WebTable]:
@@ -244,6 +245,7 @@ async def tables(*, url: str) -> list[WebTable]:
 
 
 async def _page(url: str, format: str, links: bool, limit: int | None, cache: bool, max_age: float | None) -> WebPage:
+    format = "raw" if format == "html" else format
     fetcher = _fetcher()
     answer = await fetcher.get(url, cache=cache, max_age=max_age)
     read = await fetcher.read(format, answer, links=links)
@@ -289,9 +291,10 @@ async def _read(what: str, url: str, **asked: Any) -> Any:
 
 
 async def _each[Item](
-    urls: Sequence[str], one: Callable[[str], Awaitable[Item]], failed: Callable[[str, Exception], Item]
+    urls: str | Sequence[str], one: Callable[[str], Awaitable[Item]], failed: Callable[[str, Exception], Item]
 ) -> list[Item]:
     """Return what *one* makes of each address, or what *failed* makes of its error, in order and in time."""
+    urls = [urls] if isinstance(urls, str) else urls
     if len(urls) > MAX_URLS:
         raise ValueError(f"{len(urls):,} addresses are too many for one call: at most {MAX_URLS}")
     seconds: float = ot_sdk.config().batch_seconds
@@ -356,9 +359,9 @@ def _cache(config: Config) -> PageCache | None:
 
 
 def _check_limits(format: str, limit: int | None, max_age: float | None) -> None:
-    if format not in ("markdown", "text", "json", "raw"):
-        raise ValueError(f"format must be 'markdown', 'text', 'json' or 'raw', not {format[:40]!r}")
-    if limit is not None and not 1 <= limit <= MAX_LIMIT:
-        raise ValueError(f"limit must be from 1 to {MAX_LIMIT:,}")
+    if format not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(map(repr, FORMATS))}, not {format[:40]!r}")
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1, not {limit}")
     if max_age is not None and not max_age >= 0:
         raise ValueError("max_age must be 0 or more seconds")
