@@ -346,3 +346,12 @@ async def test_a_snippet_s_page_is_its_definition_and_an_example(tmp_path: Path)
 async def test_a_search_knows_the_packs_of_the_picture(tmp_path: Path) -> None:
     text = value_of(await run_in(tmp_path, "ot.help(query='brave web')", packs={"brave": BRAVE}))
     assert text.startswith("tools:\n- {name: brave.web_search, signature: '(query: str, count: int = 2) -> list'")
+
+
+def test_the_first_two_hits_have_more_room_than_the_others() -> None:
+    optional = tuple(Parameter(f"parameter_{n}", "keyword", "str", "''") for n in range(5))
+    many = [Tool("mail", f"send_{n}", optional, doc="Send a letter.") for n in range(3)]
+    first, second, third = ask("send a letter", "min", Pack("mail", "proxy", lambda: many))["tools"]
+    assert first["signature"] == second["signature"] == compact_signature(many[0])
+    assert third["signature"].count("parameter_") < first["signature"].count("parameter_")
+    assert third["signature"].endswith(", ...)")

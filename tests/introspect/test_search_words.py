@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ot.introspect.search_words import joined_words, sought_words, stem, synonyms, words_of
+from ot.introspect.search_words import (
+    clauses,
+    joined_words,
+    sought_words,
+    stem,
+    synonyms,
+    without_arguments,
+    words_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +28,11 @@ from ot.introspect.search_words import joined_words, sought_words, stem, synonym
         ("watch", "watcher", "watchers"),
         ("box", "boxes"),
         ("address", "addresses"),
+        ("write", "wrote", "written", "writing"),
+        ("summarize", "summarise", "summary", "summaries"),
+        ("color", "colour", "colours", "coloured"),
+        ("permission", "permissions", "permit"),
+        ("large", "larger", "largest"),
     ],
 )
 def test_forms_of_a_word_are_one_word(words: tuple[str, ...]) -> None:
@@ -61,3 +74,35 @@ def test_synonyms_go_both_ways() -> None:
     known = synonyms()
     assert all(word in known[other] for word, others in known.items() for other in others)
     assert stem("delete") in known[stem("remove")]
+
+
+def test_a_phrase_is_sought_by_what_it_means() -> None:
+    assert [written for written, _ in sought_words("get rid of old pages")] == ["delete", "old", "pages"]
+    assert [written for written, _ in sought_words("How many pages?")] == ["count", "pages"]
+
+
+@pytest.mark.parametrize(
+    ("query", "without"),
+    [
+        ("open https://a.example/x?y=1 now", "open url now"),
+        ("mail anna@a.example", "mail email address"),
+        ("close ABC-12", "close issue ticket"),
+        ("sum up sales.csv", "sum up file csv"),
+        ("pages about cats in the wiki", "pages in the wiki"),
+        ("where is MAX_SIZE used", "where is used"),
+        ("use file.read on page 12", "use file.read on page"),
+    ],
+)
+def test_what_a_program_will_give_to_a_tool_is_taken_out(query: str, without: str) -> None:
+    assert without_arguments(query).split() == without.split()
+
+
+def test_an_intent_of_its_own_begins_with_a_verb() -> None:
+    assert clauses("stage files, commit and send a letter") == ["stage files", "commit ", " send a letter"]
+    assert len(clauses("author, title and date of a document")) == 1
+
+
+def test_a_word_with_many_synonyms_means_each_of_them_less_likely() -> None:
+    known = synonyms()
+    few, many = (max(known[stem(word)].values()) for word in ("freeze", "show"))
+    assert many < few <= 1.0

@@ -10,7 +10,15 @@ from ot.build import BUNDLED, IN_WORKERS
 from ot.errors import UnknownTool
 from ot.introspect import ot_pack
 from ot.registry.bundled_extensions import bundled_extensions
-from ot.registry.other_words import PARAMETERS, TOOLS, letters_of, other_parameter, tool_of_alias, tools_for_word
+from ot.registry.other_words import (
+    PARAMETERS,
+    TOOLS,
+    letters_of,
+    other_parameter,
+    tool_of_alias,
+    tools_for_word,
+    words_of_tasks,
+)
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 
@@ -50,6 +58,7 @@ def test_every_word_is_of_a_tool_and_a_parameter_that_bundled_packs_have() -> No
     tools = [found for pack in packs for found in pack.tools.values()]
     names = {found.full_name for found in tools} | {f"ot.{name}" for name in vars(ot_pack.OtPack)}
     assert set(TOOLS) <= names
+    assert {name for name in words_of_tasks() if not name.startswith("proj.")} <= names
     taken = {parameter.name for found in tools for parameter in found.parameters} | {"handle"}
     assert set(PARAMETERS) <= taken
 

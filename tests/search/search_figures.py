@@ -17,8 +17,8 @@ from real_servers.server_table import REAL_SERVERS
 from run_app import running_app
 from search.search_quality import Answer, Quality, lacks, quality, queries, real_registry, tasks, with_written
 
-TITLES = {"tuning": "tuned with", "held_out": "not tuned with"}
-FRESH_TITLES = {"fresh_tuning": "tuned with", "fresh_held_out": "not tuned with; only totals were looked at"}
+TITLES = {"tuning": "first part", "held_out": "second part"}
+FRESH_TITLES = {"fresh_tuning": "first part", "fresh_held_out": "second part; only totals were looked at"}
 
 
 async def whole_registry() -> ToolRegistry:

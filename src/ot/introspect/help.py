@@ -53,6 +53,8 @@ SIGNATURE = 140
 """Characters of the parameters in a compact signature, unless more must be given."""
 RESULT = 100
 """Characters of a result's type in a compact signature, if leaving out what is nested makes it so short."""
+IN_FULL, FURTHER = 2, 0.6
+"""So many hits have that room; each further one has such a share of it."""
 NESTED = re.compile(r"\{[^{}]*\}")
 KEPT_LAST = "limit"
 """The parameter that most calls give: it is left out last."""
@@ -144,7 +146,8 @@ def found_by(registry: ToolRegistry, config: Config, find: Find, query: Query, i
     if info == "list":
         return {kind: [_called(kind, name) for name in found] for kind, found in names.items()}
     found: dict[str, Any] = {
-        kind: [_hit(registry, config, kind, name, info) for name in some] for kind, some in names.items()
+        kind: [_hit(registry, config, kind, name, info, place < IN_FULL) for place, name in enumerate(some)]
+        for kind, some in names.items()
     }
     return found | ({"unmatched": list(hits.unmatched)} if found and hits.unmatched else {})
 
@@ -167,10 +170,10 @@ def _called(kind: Kind, name: str) -> str:
     return f"${name}" if kind == "snippets" else name
 
 
-def _hit(registry: ToolRegistry, config: Config, kind: Kind, name: str, info: str) -> Any:
+def _hit(registry: ToolRegistry, config: Config, kind: Kind, name: str, info: str, likely: bool) -> Any:
     if kind == "tools":
         tool = registry.tool(*name.split(".", 1))
-        return tool_entry(tool, info) if info == "full" else _tool_hit(tool)
+        return tool_entry(tool, info) if info == "full" else _tool_hit(tool, likely)
     if kind == "packs":
         pack = registry.pack(name)
         return pack_entry(pack, "min", config.prompts.packs) | _what_to_do(pack) if pack.broken else name
@@ -191,14 +194,16 @@ def _what_to_do(pack: Pack) -> dict[str, str]:
     return {"do": f"{how}; do without it for now"}
 
 
-def _tool_hit(tool: Tool) -> dict[str, str]:
-    return {"name": tool.full_name, "signature": compact_signature(tool), "description": brief_description(tool)}
+def _tool_hit(tool: Tool, likely: bool) -> dict[str, str]:
+    share = 1.0 if likely else FURTHER
+    signature, said = compact_signature(tool, share), brief_description(tool, share)
+    return {"name": tool.full_name, "signature": signature, "description": said}
 
 
-def brief_description(tool: Tool) -> str:
-    """Return what a tool says of itself, cut where a list would become hard to read."""
-    said = tool.description
-    return said if len(said) <= DESCRIPTION else f"{said[:DESCRIPTION].rsplit(' ', 1)[0]}..."
+def brief_description(tool: Tool, share: float = 1.0) -> str:
+    """Return what a tool says of itself, cut where a list would become hard to read; a *share* of that."""
+    said, most = tool.description, int(DESCRIPTION * share)
+    return said if len(said) <= most else f"{said[:most].rsplit(' ', 1)[0]}..."
 
 
 # ---------------------------------------------------------------- pages
@@ -261,25 +266,25 @@ class HelpPages:
         return f"\nDocs: {self.docs.replace('{doc_slug}', slug)}" if pack.bundled and self.docs else ""
 
 
-def compact_signature(tool: Tool) -> str:
+def compact_signature(tool: Tool, share: float = 1.0) -> str:
     """Return ``(query: str, limit: int = 10, ...) -> list``: what must be given, and what there is room for.
 
-    Of the rest the longest are left out first, and ``limit`` last.
+    Of the rest the longest are left out first, and ``limit`` last. A *share* of the usual room may be given.
     """
     given = sorted(tool.parameters, key=lambda parameter: not parameter.required)
     texts = {parameter.name: _parameter(parameter) for parameter in given}
     optional = [parameter.name for parameter in given if not parameter.required]
     kept = sorted(optional, key=lambda name: (name != KEPT_LAST, len(texts[name])))
-    while kept and len(", ".join(texts.values())) > SIGNATURE:
+    while kept and len(", ".join(texts.values())) > SIGNATURE * share:
         del texts[kept.pop()]
     shown = [*texts.values(), *(["..."] if len(texts) < len(given) else [])]
-    returns = _shortened(tool.returns or tool.observed)
+    returns = _shortened(tool.returns or tool.observed, RESULT * share)
     return f"({', '.join(shown)})" + (f" -> {returns}" if returns else "")
 
 
-def _shortened(kind: str) -> str:
-    """Return a type without what its innermost objects hold, as long as it is long."""
-    while len(kind) > RESULT and kind.count("{") > 1:
+def _shortened(kind: str, most: float) -> str:
+    """Return a type without what its innermost objects hold, as long as it is longer than *most*."""
+    while len(kind) > most and kind.count("{") > 1:
         kind = NESTED.sub("dict", kind, count=1)
     return kind
 

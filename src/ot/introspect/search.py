@@ -10,7 +10,6 @@ from typing import Literal
 
 from ot.config.models import Config
 from ot.introspect.search_index import Field, Rule, SearchIndex
-from ot.registry.other_words import TOOLS as OTHER
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 
@@ -21,15 +20,16 @@ KINDS: tuple[Kind, ...] = ("tools", "packs", "snippets", "aliases")
 NAME: Rule = (8.0, 3)
 PACK: Rule = (7.0, 1)
 SENTENCE: Rule = (7.0, 10)
-PARAMETERS: Rule = (0.8, 8)
-DETAILS: Rule = (0.8, 80)
+PARAMETERS: Rule = (1.0, 8)
+DETAILS: Rule = (0.35, 80)
 OTHER_WORDS: Rule = (5.0, 12)
+TASKS: Rule = (3.0, 20)
 """Those of the bundled packs' tools."""
 
-LEAST, LEAST_OF_ALL = 0.4, 0.2
+LEAST, LEAST_OF_ALL = 0.25, 0.15
 """Hits that score less than this share of the best of their kind, and of the best at all, are noise."""
 
-FIRST_SENTENCE = re.compile(r"([.!?:])\s+(?=\S)")
+FIRST_SENTENCE = re.compile(r"([.!?:])\s+(?=\S)|\n(?=[A-Z])")
 MAX_QUERY = 500
 MAX_QUERIES = 10
 
@@ -98,7 +98,8 @@ def _in_turn(rankings: Sequence[Sequence[str]]) -> tuple[str, ...]:
 def items(registry: ToolRegistry, config: Config) -> Iterator[SearchItem]:
     """Yield everything that can be found."""
     for tool in registry.tools():
-        yield SearchItem("tools", tool.full_name, _of_tool(tool, registry.packs[tool.pack].bundled))
+        bundled = registry.packs[tool.pack].bundled
+        yield SearchItem("tools", tool.full_name, _of_tool(tool, bundled))
     for name, pack in registry.packs.items():
         said = f"{pack.said} {config.prompts.packs.get(name, '')}"
         yield SearchItem("packs", name, (Field(name, *NAME), Field(said, *SENTENCE)))
@@ -110,6 +111,7 @@ def items(registry: ToolRegistry, config: Config) -> Iterator[SearchItem]:
 
 def _of_tool(tool: Tool, bundled: bool) -> tuple[Field, ...]:
     head, _, rest = FIRST_SENTENCE.sub(r"\1\n\n", tool.doc.strip(), count=1).partition("\n\n")
+    words, tasks = _other_words(tool.full_name) if bundled else ("", "")
     described = " ".join(parameter.description for parameter in tool.parameters)
     return (
         Field(tool.name, *NAME),
@@ -117,5 +119,12 @@ def _of_tool(tool: Tool, bundled: bool) -> tuple[Field, ...]:
         Field(tool.pack, *PACK),
         Field(" ".join(parameter.name for parameter in tool.parameters), *PARAMETERS),
         Field(f"{rest} {described}", *DETAILS),
-        Field(" ".join(words.all) if bundled and (words := OTHER.get(tool.full_name)) else "", *OTHER_WORDS),
+        Field(words, *OTHER_WORDS),
+        Field(tasks, *TASKS),
     )
+
+
+def _other_words(tool: str) -> tuple[str, str]:
+    from ot.registry.other_words import TOOLS, OtherWords, words_of_tasks  # noqa: PLC0415 - only a search needs them
+
+    return " ".join(TOOLS.get(tool, OtherWords()).all), words_of_tasks().get(tool, "")

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
 
-from ot.introspect.search_words import action_of, clauses, joined_words, sought_words, stem, synonyms, words_of
+from ot.introspect.search_words import (
+    VAGUE_WORDS,
+    action_of,
+    clauses,
+    is_name,
+    joined_words,
+    sought_words,
+    stem,
+    synonyms,
+    without_arguments,
+    words_of,
+)
 
 Rule = tuple[float, int]
 """How much a word of a field counts, and how many words such a field usually has."""
@@ -19,32 +29,36 @@ K1 = 1.4
 LENGTH = 0.6
 """How much a long field counts for less."""
 
-SYNONYM, BEGINNING, SLIP = 0.75, 0.45, 0.8
+SYNONYM, BEGINNING, SLIP = 0.75, 0.5, 0.8
 """What a word counts that is not the one sought but a synonym of it, begins with it, or is spelt much like it."""
 
 COMMONER = 0.5
 """How much less a way to say a word counts that is commoner than the word: an exponent of their rarities' ratio."""
 
-BESIDE = 0.35
+BESIDE = 0.45
 """What a word of a query counts for an intent that stands elsewhere in it."""
 
-VAGUE, SUBJECT = 0.5, 0.5
+VAGUE, SUBJECT = 0.4, 0.6
 """What a word counts that may mean anything, and one that says what a search is about: that is an argument."""
-VAGUE_WORDS = frozenset(("make", "take", "turn", "go", "put", "give", "keep", "try", "know", "tell", "thing", "way"))
-ABOUT = re.compile(r"\b(?:about|named|called|titled)\b")
 
-OTHER_ACTION, DESTROYS = 0.8, 0.7
+OTHER_ACTION, DESTROYS = 0.8, 0.85
 """What a document counts that does something else than was asked, and one that deletes though nobody said so."""
 
-NAME_SAID = 0.85
+COVERED = 0.2
+"""How much less a document counts that says only some of the words: an exponent of their share."""
+
+NAME_SAID = 0.75
 """How much more a document counts whose name the query says in full."""
 
 PACK_SAID, OWN_WORD = 1.5, 0.8
 """What a document counts whose pack the query names, by a word that is so seldom used outside that pack."""
 
+BEGINS = 4
 MAX_BEGINNINGS = 20
-LIKENESS = 72
+LIKENESS = 75
 MAX_WORDS = 32
+RANKED = 120
+"""So many of the documents with the best words are weighed by their names, too."""
 CANDIDATES = 500
 """Once so many documents have the rarer words of a query, the others are looked for in the best of them alone."""
 
@@ -73,10 +87,11 @@ class Sought:
     written: str
     meant: Mapping[str, float]
     rarity: float
+    counts: float = 1.0
 
     def fainter(self, counts: float) -> Sought:
         """Return it as a word that counts for less."""
-        return replace(self, rarity=self.rarity * counts)
+        return replace(self, rarity=self.rarity * counts, counts=self.counts * counts)
 
 
 class SearchIndex:
@@ -120,21 +135,26 @@ class SearchIndex:
     def _find(self, sought: Sequence[Sought], action: str) -> IndexHits:
         words = sorted(sought, key=lambda word: -word.rarity)
         scores: dict[int, float] = {}
+        said: dict[int, float] = defaultdict(float)
         for word in words:
-            scores = _best_of(scores)
+            scores = _best_of(scores, CANDIDATES)
             full = len(scores) == CANDIDATES
             found = self._among(scores, word.meant) if full else self._everywhere(word.meant)
             for place, weight in found.items():
                 scores[place] = scores.get(place, 0.0) + word.rarity * weight
-        hits = self._by_name(scores, words, action)
+                said[place] += word.rarity * (weight if weight < 1.0 else 1.0)
+        every = sum(word.rarity for word in words) or 1.0
+        best = {place: score * (said[place] / every) ** COVERED for place, score in _best_of(scores, RANKED).items()}
+        hits = self._by_name(best, words, action)
         return IndexHits(tuple(hits), tuple(word.written for word in words if not word.meant))
 
     # ---------------------------------------------------------------- what a query means
 
     def _words(self, query: str) -> Iterator[Sought]:
-        before = {word for _, word in sought_words(ABOUT.split(query, maxsplit=1)[0])}
-        for written, word in sought_words(query)[:MAX_WORDS]:
-            counts = VAGUE if written.lower() in VAGUE_WORDS else 1.0 if word in before else SUBJECT
+        bare = without_arguments(query)
+        telling = {word for _, word in sought_words(bare)}
+        for written, word in sought_words(f"{bare} {query}")[:MAX_WORDS]:
+            counts = (VAGUE if written.lower() in VAGUE_WORDS else 1.0) * (1.0 if word in telling else SUBJECT)
             for part in self._parts(word) or (word,):
                 yield self._sought(written, part).fainter(counts)
         for written, word in joined_words(query)[:MAX_WORDS]:
@@ -142,19 +162,23 @@ class SearchIndex:
                 yield self._sought(written, word)
 
     def _sought(self, written: str, word: str) -> Sought:
-        meant = self._meant(word)
+        meant = self._meant(
+            word, guess=len(written) > 3 and not is_name(written) and written.lower() not in VAGUE_WORDS
+        )
         known = [word] if word in self._postings else meant
         rarity = max((self._rarity[term] for term in known), default=0.0)
         # Said in a commoner word, the same is less telling.
         told = {term: factor * min(1.0, self._rarity[term] / rarity) ** COMMONER for term, factor in meant.items()}
         return Sought(written, told, rarity)
 
-    def _meant(self, word: str) -> dict[str, float]:
-        meant = {term: SYNONYM for term in self._synonyms.get(word, ()) if term in self._postings}
-        meant |= dict.fromkeys(self._beginning_with(word), BEGINNING)
+    def _meant(self, word: str, guess: bool) -> dict[str, float]:
+        """Return what *word* may mean; a *guess* also takes words that begin with it or are spelt much like it."""
+        near = self._synonyms.get(word, {})
+        meant = {term: SYNONYM * likely for term, likely in near.items() if term in self._postings}
+        meant |= dict.fromkeys(self._beginning_with(word), BEGINNING) if guess else {}
         if word in self._postings:
             return meant | {word: 1.0}
-        return meant | (dict(self._like(word)) if not meant or word not in self._synonyms else {})
+        return meant | (dict(self._like(word)) if guess and (not meant or word not in self._synonyms) else {})
 
     def _parts(self, word: str) -> tuple[str, str] | None:
         """Return the two indexed words that *word* is made of: ``mergecells`` is ``merge`` and ``cells``."""
@@ -164,7 +188,7 @@ class SearchIndex:
         return next((cut for cut in cuts if cut[0] in self._postings and cut[1] in self._postings), None)
 
     def _beginning_with(self, word: str) -> list[str]:
-        if len(word) < 3:
+        if len(word) < BEGINS:
             return []
         start = bisect_left(self._vocabulary, word)
         stop = bisect_left(self._vocabulary, f"{word}\U0010ffff")
@@ -195,15 +219,15 @@ class SearchIndex:
     def _by_name(self, scores: dict[int, float], words: Sequence[Sought], action: str) -> list[tuple[int, float]]:
         said: dict[str, float] = {}
         for word in words:
-            said |= {term: max(factor, said.get(term, 0.0)) for term, factor in word.meant.items()}
+            said |= {term: max(factor * word.counts, said.get(term, 0.0)) for term, factor in word.meant.items()}
 
         def fit(place: int) -> float:
             name = self._names[place]
             said_of_it = sum(said.get(word, 0.0) for word in name) / max(1, len(name))
-            of_pack = PACK_SAID if said.get(self._packs[place]) == 1.0 else 1.0
+            of_pack = PACK_SAID if said.get(self._packs[place], 0.0) > SUBJECT else 1.0
             return (1 + NAME_SAID * said_of_it) * _done(action, self._actions[place]) * of_pack
 
-        ranked = ((place, score * fit(place)) for place, score in _best_of(scores).items())
+        ranked = ((place, score * fit(place)) for place, score in scores.items())
         return sorted(ranked, key=lambda hit: (-hit[1], hit[0]))
 
 
@@ -216,10 +240,10 @@ def _done(asked: str, does: str) -> float:
     return OTHER_ACTION if asked else 1.0
 
 
-def _best_of(scores: dict[int, float]) -> dict[int, float]:
-    if len(scores) <= CANDIDATES:
+def _best_of(scores: dict[int, float], most: int) -> dict[int, float]:
+    if len(scores) <= most:
         return scores
-    return {place: scores[place] for place in nlargest(CANDIDATES, scores, key=scores.__getitem__)}
+    return {place: scores[place] for place in nlargest(most, scores, key=scores.__getitem__)}
 
 
 # ---------------------------------------------------------------- building

@@ -115,6 +115,143 @@ TOOLS: dict[str, OtherWords] = {
     "web.tables": OtherWords("get_tables extract_tables read_tables", "table read_html"),
 }
 
+TASKS = """
+brave.image_search: picture photo photograph logo icon drawing illustration wallpaper looks like
+brave.local_search: near me around here closest shop store restaurant cafe bar hotel pharmacy doctor dentist
+  hairdresser office bakery opening hours phone rating address open today city street
+brave.news_search: press coverage headline newspaper article journalism current events today happened latest story
+  report breaking
+brave.search: google bing duckduckgo internet online look up find out question answer fact website information
+  research what who
+brave.search_batch: searches web eight ten simultaneously one call several many multiple queries questions topics
+  parallel at once go internet online google list
+brave.web_search: google internet online results pages country language region german french english recent week month
+  past safe filter fresh only restrict
+code.definitions: declared declaration implemented implementation defined jump go source function method class type
+  struct interface where
+code.references: tests exercise helper function imported used usage uses caller called calls callers occurrence
+  invoked who depends variable constant name every place all
+code.rewrite: refactor rename codemod replace change swap arguments calls pattern across codebase syntax automatically
+  migrate structural transform modify function everywhere
+code.search: syntax structure tree ast pattern semgrep construct statement expression function argument loop block
+  match structural except catch
+code.symbols: outline overview functions methods classes contents module source file structure members defines python
+  declared list has
+context7.doc: official documentation manual guide reference api usage tutorial example library framework package how
+  use explain
+context7.search: library framework package documentation docs available id identifier lookup known
+data.chart: plot graph diagram draw visualise bar line pie scatter histogram picture image trend revenue csv
+data.describe: profile overview columns types nulls missing empty values distinct unique minimum maximum min max mean
+  statistics summary sample look csv dataset quality schema
+data.join: both common intersection appear shared two files compare lists match merge combine link connect tables
+  spreadsheets csv missing absent other key left inner outer anti lookup vlookup difference rows
+data.pivot: as columns per by product breakdown side cross tabulation crosstab wide long reshape group matrix year
+  month region total sum spread
+data.query: select where group total sum count average mean top per month rows aggregate filter calculate analyse csv
+  parquet json excel sqlite duckdb sort most highest lowest revenue sales
+data.read: csv tsv json jsonl parquet excel rows records dicts list load import parse open contents
+data.tables: schema columns structure which what inside sqlite duckdb db database file views exist overview
+documents.info: long metadata properties author creator wrote title created date number count pages sheets slides kind
+  pdf docx pptx xlsx word
+documents.pages: page slide sheet single chapter certain only text number pdf docx pptx presentation powerpoint
+documents.search: mention mentioned mentions contains contain say says word phrase clause term manual contract report
+  pdf docx pptx where page which look inside
+documents.tables: table rows records excel sheet xlsx worksheet spreadsheet word docx html extract cells grid
+documents.to_markdown: text content pdf docx pptx html md word excel convert extract plain read whole contract report
+  paper turn
+file.append: add line end bottom log extend attach text existing
+file.copy: duplicate backup clone folder directory save second
+file.delete: remove erase trash discard rid throw away clean unlink directory folder tmp temporary disk
+file.edit: bump version string replace swap substitute change modify fix correct text word line source rename config
+  value update
+file.exists: there present missing already whether has check path is
+file.glob: find locate files named extension ending suffix wildcard recursive every all below under py yaml txt
+  pattern where name
+file.info: size bytes big large modified changed last when date time age metadata permission owner file
+file.list: contents inside folder directory dir files subfolders what which sizes show here
+file.make_directory: new folder subfolder directory create nested path
+file.move: rename name relocate put elsewhere other folder directory shift
+file.patch: unified diff hunk apply changes source code
+file.read: contents text lines first last head tail print look view show log source config display bytes between
+file.search: text string word phrase todo occurrence containing contains mention lines regex regular expression source
+  code disk inside
+file.tree: layout repo disk space usage size biggest largest folders subdirectories takes most du structure hierarchy
+  nested recursive overview count files project
+file.write: save store string text output result report disk html json txt csv put new dump export
+git.blame: who wrote author responsible line last changed when introduced added origin piece code whose
+git.branches: branch recent active latest worked current remote which
+git.commit: record save check in checkin staged work message changes finish
+git.diff: changes difference compare changed between versions branches modified edited since last patch uncommitted
+  staged
+git.log: history past commits author who when last week recent since changed by file message contributor what happened
+git.read: old previous earlier former version revision past file content ago before commit tag branch original
+git.show: details commit what changed contains introduced hash sha author message patch one
+git.stage: add prepare include mark index next commit files staging area
+git.status: uncommitted pending modified untracked new dirty clean current branch what changed yet not committed work
+llm.extract: structured fields json names amounts dates prose unstructured invoice email pull parse information values
+  get from text ai model
+llm.map: each every all list rows many hundred batch classify label tag sentiment categorise translate summarise
+  reviews tickets messages ai model llm support comments
+llm.transform: sentences article ai model llm gpt ask summarise summary shorten shorter translate translation language
+  german english french rewrite rephrase friendlier tone explain paraphrase email sounds classify long text
+memory.delete: forget note notes saved stored remembered remove
+memory.list: recent lately yesterday last latest noted wrote written down today which what remembered
+memory.read: note open full whole one number show id get
+memory.search: told tell said recall remember remembered know known prefers preference noted wrote written anything
+  about note earlier decided knowledge
+memory.tags: labels categories topics used keywords notes which
+memory.update: change correct edit append add extend existing saved wording note fix amend
+memory.write: remember keep mind note down save store later next time fact preference decision jot memorise learn
+  record forget
+ot.aliases: short names shortcut abbreviation
+ot.background: long running job task hour async asynchronous later detached outlives block blocking without waiting
+  start launch while continue meanwhile process
+ot.cancel: stop abort kill terminate interrupt halt job running background task
+ot.config: settings configuration configured servers options setup
+ot.effects: side effects changed modified did done undo happened program run last wrote what actually
+ot.health: status working up running alive connected broken problem servers ok diagnose check doctor
+ot.help: tool function available which how can use call signature there parameters example documentation manual
+  instructions capability
+ot.notify: message topic publish log tell user inform alert notes file drop write
+ot.packs: which packs servers groups available modules namespaces installed connected
+ot.reload: settings configuration edited changed refresh apply take effect pick up again restart yaml
+ot.result: rest remaining remainder more next truncated cut off long large big output stored page continue further
+  handle lines part
+ot.run_state: job background finished done ready progress still running status wait result task over
+ot.session: values kept earlier run variables carried over persist shared keep between runs state clear reset save
+  forget
+ot.show: display image picture png audio chart file user view present render
+ot.snippets: templates reusable programs macros recipes prepared saved commands
+ot.stats: usage statistics how many calls often long time took duration cost saved tokens spent savings metrics slow
+  used today
+ot.tools: which functions commands available can call everything there all catalogue names
+ot.version: release number installed onetool which
+package.changelog: release notes breaking changes what new changed between versions upgrade migration differences
+  since
+package.compare: outdated out of date old behind upgrade update dependencies requirements pinned newer pyproject lock
+  which stale
+package.info: licence license dependencies vulnerabilities cve security maintainer homepage summary about pypi npm
+  crates library safe requires
+package.latest: newest current recent version release number pypi npm up to date
+package.versions: all every releases history dates list available published pypi npm
+proj.list: projects configured which known folders repositories
+proj.path: project directory folder root location where configured other another
+rg.count: how many often number occurrences matches hits times per each file frequency lines containing
+rg.files: list searched gitignore ignored skipped would look honour respecting names types extension
+rg.search: text string word phrase todo occurrence containing contains lines regex regular expression source code
+  ripgrep fast look
+rg.types: extensions languages known filter count as typescript python rust glob kind ripgrep which type
+web.check: url link respond responds reachable alive dead broken works working online up down 404 still status site
+  reply
+web.fetch: download page site website webpage url address http https get rest api endpoint json content text open
+  visit read request html call
+web.fetch_many: simultaneously articles ten together same time batch download scrape several many multiple list pages
+  sites urls websites parallel concurrently at once twenty each all
+web.links: hrefs hyperlinks anchors urls points linked outgoing pages site crawl website homepage all
+web.tables: html table rows page website scrape wikipedia extract records site
+"""
+"""The words in which people put tasks for each tool, for the search alone: most of them fit several tools."""
+
 PARAMETERS: dict[str, str] = {
     "path": "file filename file_path file_name directory dir dir_path folder root paths",
     "paths": "path file files file_path filenames",
@@ -194,6 +331,13 @@ def tools_for_word(pack: str, name: str) -> list[str]:
     word = letters_of(name)
     found = [tool for tool, words in TOOLS.items() if word in map(letters_of, words.all)]
     return sorted(found, key=lambda tool: not tool.startswith(f"{pack}."))
+
+
+@cache
+def words_of_tasks() -> dict[str, str]:
+    """Return for each tool of a bundled pack the words in which people put tasks for it."""
+    rows = (row.partition(": ") for row in TASKS.replace("\n  ", " ").strip().splitlines())
+    return {tool: words for tool, _, words in rows}
 
 
 def other_parameter(tool: Tool, word: str) -> str | None:
