@@ -30,7 +30,11 @@ class Terminal:
     shown: str = ""
 
     def read_until(self, words: str) -> str:
-        """Return what was shown when *words* are among it."""
+        """Return what was shown when *words* are among it.
+
+        Raises:
+            EOFError: The command has ended before.
+        """
         end = time.monotonic() + PATIENCE
         while words not in self.shown:
             assert select.select([self.screen], [], [], max(end - time.monotonic(), 0))[0], self.shown
@@ -38,7 +42,8 @@ class Terminal:
                 part = os.read(self.screen, 65536)
             except OSError:
                 part = b""
-            assert part, self.shown
+            if not part:
+                raise EOFError(self.shown)
             self.shown += part.decode(errors="replace").replace("\r\n", "\n")
         return self.shown
 

@@ -126,6 +126,8 @@ def _difference(before: Any, after: Any, redact: Redact) -> list[str]:
         return [f"    {brief_repr(before, MAX_VALUE, redact)}", f"    {brief_repr(after, MAX_VALUE, redact)}"]
     import difflib  # noqa: PLC0415 - few calls ask, and fewer show a difference
 
+    if before.endswith("\n") and after.endswith("\n"):
+        before, after = before[:-1], after[:-1]
     old, new = redact(before).split("\n"), redact(after).split("\n")
     found = list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]
     return _cut([line if line.startswith("@@") else f"{line[:1]} {line[1:]}" for line in found]) or ["    no change"]
