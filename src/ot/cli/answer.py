@@ -78,6 +78,8 @@ def _row(asked: _Asked) -> tuple[str, ...]:
 
 
 def _answer(asked: _Asked) -> None:
+    from ot.cli.terminal.prompts import fit
+
     _require_terminal()
     given = _ask(asked.fields)
     if given.action == "cancel":
@@ -93,7 +95,7 @@ def _answer(asked: _Asked) -> None:
         fail("the server did not say whether it took the answer: look what the run came to before you repeat it")
     if "refused" in reply:
         fail(str(reply["refused"]), DENIED)
-    echo(_how_it_goes_on(given, asked.fields["question"]["tool"]))
+    echo(fit(_how_it_goes_on(given, asked.fields["question"]["tool"])))
 
 
 def _how_it_goes_on(given: Answer, tool: str) -> str:
