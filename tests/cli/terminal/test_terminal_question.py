@@ -14,6 +14,7 @@ import pytest
 from cli.command import OneTool
 from ot.cli.exit_codes import DENIED
 from ot.cli.run import show_progress
+from ot.cli.terminal.prompts import fit
 from ot.runtime.run_events import Progress
 from servers.desk import fake
 from terminal import ONETOOL, Terminal
@@ -180,6 +181,23 @@ def test_without_a_terminal_the_line_that_would_allow_it_is_told(onetool: OneToo
     (onetool.user / "onetool.yaml").write_text(line + "\n")
     assert onetool.process("run", "bin.delete(item=1)").out == "1\n"
     assert deleted(log) == [1]
+
+
+def test_a_question_fits_a_narrow_terminal_and_what_continues_a_line_is_further_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((40, 24)))
+    said = "bin.delete: a program wants to call it again.\n  path: 'a.txt and A yes allows this call\x1b[2J, no'\n\nend"
+    assert fit(said).split("\n") == [
+        "bin.delete: a program wants to call it",
+        "    again.",
+        "  path: 'a.txt and A yes allows this",
+        "      call\\x1b[2J, no'",
+        "",
+        "end",
+    ]
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((0, 0)))
+    assert fit(said).split("\n")[0] == "bin.delete: a program wants to call it again."
 
 
 def test_check_shows_the_patterns(onetool: OneTool) -> None:
