@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from ot.execution.waiting_questions import WaitingQuestions
+from pace import PATIENCE
 from server.shared_host import SECONDS, SharedHost, shared_host
 from servers.desk import until
 
@@ -26,8 +28,9 @@ async def asking_host(directory: Path, questions: str = "auto", **policy: Any) -
         yield shared
 
 
-def socket_path() -> Path:
-    return Path(os.environ["XDG_RUNTIME_DIR"], "onetool", f"{os.getpid()}.ask")
+def find_socket() -> Path | None:
+    """Return where the questions of this process wait, if one does."""
+    return next(Path(os.environ["XDG_RUNTIME_DIR"], "onetool").glob("*.ask"), None)
 
 
 class Answering:
@@ -41,9 +44,8 @@ class Answering:
     @classmethod
     @asynccontextmanager
     async def connect(cls) -> AsyncGenerator[Answering]:
-        socket = socket_path()
-        await until(socket.exists)
-        answering = cls(*await asyncio.open_unix_connection(socket))
+        await until(lambda: find_socket() is not None)
+        answering = cls(*await asyncio.open_unix_connection(find_socket()))
         try:
             answering.questions = (await answering.read())["questions"]
             yield answering
@@ -73,3 +75,15 @@ async def waiting_code() -> str:
     async with Answering.connect() as answering:
         (question,) = answering.questions
         return question["code"]
+
+
+def listed(path: Path) -> list[dict[str, Any]]:
+    """Return what waits at the socket."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.settimeout(PATIENCE)
+        try:
+            server.connect(str(path))
+            with server.makefile("rb") as lines:
+                return json.loads(lines.readline())["questions"]
+        except (OSError, ValueError):
+            return []

@@ -29,8 +29,18 @@ class Terminal:
     screen: int
     shown: str = ""
 
+    @property
+    def output(self) -> str:
+        """What it has written to a standard output that is not the terminal."""
+        assert self.process.stdout
+        return self.process.stdout.read().decode()
+
     def read_until(self, words: str) -> str:
-        """Return what was shown when *words* are among it."""
+        """Return what was shown when *words* are among it.
+
+        Raises:
+            EOFError: The command has ended before.
+        """
         end = time.monotonic() + PATIENCE
         while words not in self.shown:
             assert select.select([self.screen], [], [], max(end - time.monotonic(), 0))[0], self.shown
@@ -38,7 +48,8 @@ class Terminal:
                 part = os.read(self.screen, 65536)
             except OSError:
                 part = b""
-            assert part, self.shown
+            if not part:
+                raise EOFError(self.shown)
             self.shown += part.decode(errors="replace").replace("\r\n", "\n")
         return self.shown
 
@@ -59,11 +70,19 @@ def _control() -> None:
 
 
 @contextmanager
-def at_terminal(command: Sequence[str], environment: Mapping[str, str], cwd: Path | None = None) -> Generator[Terminal]:
-    """Yield *command* in the foreground of a terminal of its own."""
+def at_terminal(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: Path | None = None,
+    *,
+    typed: str = "",
+    stdout: int | None = None,
+) -> Generator[Terminal]:
+    """Yield *command* in the foreground of a terminal of its own, at which *typed* was typed too early."""
     screen, its = pty.openpty()
+    os.write(screen, typed.encode())
     process = subprocess.Popen(
-        command, stdin=its, stdout=its, stderr=its, cwd=cwd,
+        command, stdin=its, stdout=stdout or its, stderr=its, cwd=cwd,
         env={"TERM": "xterm", "NO_COLOR": "1", **environment}, start_new_session=True, preexec_fn=_control,
     )  # fmt: skip
     os.close(its)
@@ -73,3 +92,5 @@ def at_terminal(command: Sequence[str], environment: Mapping[str, str], cwd: Pat
         process.kill()
         process.wait(PATIENCE)
         os.close(screen)
+        if process.stdout:
+            process.stdout.close()

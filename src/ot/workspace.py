@@ -337,9 +337,18 @@ class Workspace:
             from ot.execution.waiting_questions import Asker  # noqa: PLC0415 - most runs ask nothing
 
             asker = Asker("a run in the background", str(self.paths.cwd), run)
-            return self.host.waiting.ask(question, asker, self.background.ask_seconds, lambda _: None)
+            return self.host.waiting.ask(
+                question, asker, self.background.ask_seconds, partial(self.notify_desktop, question)
+            )
 
         return ask
+
+    def notify_desktop(self, question: Question, code: str) -> None:
+        """Tell the user's desktop of a question that waits for a terminal, where the settings say so."""
+        if self.picture.loaded.config.policy.notify:
+            from ot.execution.waiting_questions import notify_desktop  # noqa: PLC0415 - most runs ask nothing
+
+            notify_desktop(question.tool, code, self.paths.environ)
 
     @asynccontextmanager
     async def _entered(self, principal: str) -> AsyncGenerator[Self]:

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, asynccontextmanager
@@ -268,6 +269,8 @@ def test_a_new_server_removes_what_dead_ones_have_left_and_nothing_of_the_others
     dead = _leave_files(directory, "00000001")
     others = {name: _leave_files(directory, name) for name in ("00000002", "00000003", "00000004")}
     (directory / "00000001.sock.17").touch()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(directory / "killed.ask"))
     (directory / "note.txt").touch()
     with ExitStack() as locks:
         for name, ending in zip(others, (".life", ".start", ".log"), strict=True):

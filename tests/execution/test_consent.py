@@ -520,6 +520,11 @@ def test_nested_values_are_indented_and_cut_with_their_size() -> None:
     assert lines[4].endswith("…' (300 characters)")
     assert ["    'more':", "      'deep':", "        'deeper':", "          - 0"] == lines[5:9]
     assert len(lines) < 40
+    items = [{"count": 1, "remark": "wrap it" * 6}, ["two\nlines", "x" * 60]]
+    assert [
+        "      - 'count': 1", f"        'remark': '{'wrap it' * 6}'",
+        "      - - 2 lines, 9 characters", "    | two", "    | lines", f"        - '{'x' * 60}'",
+    ] == lines_of({"order": {"items": items}})[3:]  # fmt: skip
 
 
 def test_a_text_of_several_lines_is_shown_behind_marks_and_cannot_look_like_the_question() -> None:
@@ -538,6 +543,8 @@ def test_a_changed_text_is_shown_as_a_difference() -> None:
     )
     assert "  'content': a change of the file" in whole
     assert {"    - old", "    + key: ***", "    + new"} <= set(whole)
+    short = lines_of({"content": "b\nd\n"}, before="b\nc\n")
+    assert ["  'content': a change of the file", "    @@ -1,2 +1,2 @@", "      b", "    - c", "    + d"] == short[1:]
 
 
 async def test_a_write_over_a_file_shows_what_would_change(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ot.relay.tracking import KEPT, Traffic
+from ot.relay.tracking import ASKS, KEPT, LOST, NOT_CALLED, Traffic
 
 INITIALIZE = {"id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
 GREETING = {"id": 0, "result": {"serverInfo": {"name": "onetool", "version": "1"}}}
@@ -173,3 +173,20 @@ def test_a_call_that_is_cut_off_by_the_end_of_its_server_is_said_to_be_unknown(t
     traffic.sent(_line(**call))
     said = _line(id=7, result={"content": [{"type": "text", "message": "Connection closed"}]})
     assert traffic.received(said) == said
+
+
+def test_of_a_call_that_waited_for_its_user_the_client_is_told_that_it_was_not_made(traffic: Traffic) -> None:
+    for identity in (7, "seven", 9):
+        traffic.sent(_line(id=identity, method="tools/call"))
+    for identity, tool in ((7, "file.write"), ("seven", "file.write"), (9, "bin.delete"), ("seven", "")):
+        told = _line(method=ASKS, params={"requestId": identity, "tool": tool})
+        assert b"" == traffic.received(told)
+    cut_off = _line(id=9, error={"code": -32000, "message": "Connection closed"})
+    said = {one["id"]: one["error"]["message"] for one in _messages(traffic.received(cut_off) + traffic.lost())}
+    assert {
+        7: NOT_CALLED % "file.write",
+        "seven": LOST,  # it was answered: what came of it is not known
+        9: NOT_CALLED % "bin.delete",
+    } == said
+    traffic.sent(_line(id=7, method="tools/call"))
+    assert LOST == _messages(traffic.lost())[0]["error"]["message"]

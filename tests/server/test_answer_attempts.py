@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from answering import listed
 from mcp_wire import HANDSHAKE
 from pace import PATIENCE
 from server.asked_talk import SERVER, place
@@ -108,6 +108,8 @@ class Actor:
         assert self.process.stdin
         self.process.stdin.close()
         self.process.wait(PATIENCE)
+        assert self.process.stdout
+        self.process.stdout.close()
 
 
 class Scene:
@@ -218,18 +220,6 @@ class Scene:
     def deleted(self) -> str:
         file = self.where.cwd / "deleted.txt"
         return file.read_text() if file.exists() else ""
-
-
-def listed(path: Path) -> list[dict[str, Any]]:
-    """Return what waits at the socket."""
-    with socket.socket(socket.AF_UNIX) as server:
-        server.settimeout(PATIENCE)
-        try:
-            server.connect(str(path))
-            with server.makefile("rb") as lines:
-                return json.loads(lines.readline())["questions"]
-        except (OSError, ValueError):
-            return []
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from answering import WRITE, Answering, answer_at_terminal, asking_host, socket_path, waiting_code
+from answering import WRITE, Answering, answer_at_terminal, asking_host, find_socket, waiting_code
+from ot.execution import waiting_questions
 from ot.server import question_places
 from ot.server.declining_clients import DecliningClients
 from server.shared_host import SECONDS, SharedHost, SocketTalk, text_of
@@ -53,7 +54,7 @@ async def test_a_client_that_cannot_ask_has_its_question_answered_at_a_terminal(
         assert "written" == await ended(running)
         assert "new" == file_in(shared).read_text()
         assert "the user said no" in (await refused(talk))
-        assert not socket_path().exists()
+        assert find_socket() is None
 
 
 async def refused(talk: SocketTalk) -> str:
@@ -255,3 +256,25 @@ async def test_nobody_answers_in_time(tmp_path: Path) -> None:
         said = await (await shared.client()).run(WRITE)
         assert "nobody answered within 0.1 s by onetool answer" in said
         assert "onetool allow file.write" in said
+
+
+@pytest.mark.parametrize("notifier", ['printf "%s\\n" "$@" > {told}; exec sleep 600', "exit 3", ""])
+async def test_the_desktop_is_told_of_a_question_where_the_user_wants_it_and_nothing_waits_for_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notifier: str
+) -> None:
+    monkeypatch.setattr(waiting_questions, "NOTIFY_SECONDS", 0.5)
+    told, program = tmp_path / "told.txt", tmp_path / "bin" / "notify-send"
+    program.parent.mkdir()
+    if notifier:
+        program.write_text("#!/bin/sh\n" + notifier.format(told=told))
+        program.chmod(0o755)
+    async with asking_host(tmp_path, notify=True) as shared:
+        talk = await shared.client(environ={"PATH": f"{program.parent}:/bin:/usr/bin"})
+        running = talk.start_run(WRITE)
+        code = await waiting_code()
+        if "told" in notifier:
+            await until(lambda: told.exists() and told.read_text().count("\n") == 3)
+            assert f"--\nOneTool: file.write asks first\nIn a terminal: onetool answer {code}\n" == told.read_text()
+        await answer_at_terminal(YES)
+        assert "written" == await ended(running)
+        await until(lambda: not waiting_questions._notifying)

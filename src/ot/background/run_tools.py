@@ -28,7 +28,10 @@ NOBODY = (
     "nothing here carries out runs in the background: this process ends with what it was started for. Run the program "
     "itself, or call ot.background through a server that goes on (onetool serve)"
 )
-UNKNOWN = "no run '{id}' of yours is known: ot.run_state() lists those begun in this directory"
+UNKNOWN = (
+    "no run '{id}' of yours is known: ot.run_state() lists those begun in this directory. One that waited for its user "
+    "ends with its server or its client; a call that nobody allowed was not made"
+)
 
 
 class RunTools:

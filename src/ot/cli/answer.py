@@ -78,6 +78,8 @@ def _row(asked: _Asked) -> tuple[str, ...]:
 
 
 def _answer(asked: _Asked) -> None:
+    from ot.cli.terminal.prompts import fit
+
     _require_terminal()
     given = _ask(asked.fields)
     if given.action == "cancel":
@@ -85,12 +87,23 @@ def _answer(asked: _Asked) -> None:
     said = {"code": asked.code, "action": given.action, "content": dict(given.content)}
     try:
         asked.server.sendall(json.dumps(said).encode() + b"\n")
+    except OSError:
+        fail("the server has ended, and the run with it: nothing was answered, and the call was not made")
+    try:
         reply = _read_line(asked.server)
     except (OSError, ValueError):
-        fail("the server has ended, and the run with it: nothing was answered")
+        fail("the server did not say whether it took the answer: look what the run came to before you repeat it")
     if "refused" in reply:
         fail(str(reply["refused"]), DENIED)
-    echo("The run goes on." if given.action == "accept" else "The run goes on without it.")
+    echo(fit(_how_it_goes_on(given, asked.fields["question"]["tool"])))
+
+
+def _how_it_goes_on(given: Answer, tool: str) -> str:
+    if given.action != "accept":
+        return "The run goes on without it."
+    patterns = {"always": tool, "server": f"{tool.partition('.')[0]}.*"}
+    found = patterns.get(given.content.get("decision", ""))
+    return "The run goes on" + (f"; {found} goes into policy.allow and is not asked about again." if found else ".")
 
 
 def _require_terminal() -> None:
@@ -107,14 +120,13 @@ def _require_terminal() -> None:
 def _ask(fields: dict[str, Any]) -> Answer:
     from ot.brief_repr import quoted_text
     from ot.cli.terminal.event_loop import run_async
-    from ot.cli.terminal.prompts import TerminalQuestion
+    from ot.cli.terminal.prompts import TerminalQuestion, fit
     from ot.errors import CannotAsk
     from ot.execution.caller import Question
 
-    if fields["run"]:
-        echo(f"The run {fields['run']} in the background asks, in {fields['directory']}:")
-    else:
-        echo(f"A run of {quoted_text(fields['client'], MAX_PLACE)} asks, in {fields['directory']}:")
+    client = quoted_text(fields["client"], MAX_PLACE)
+    whose = f"The run {fields['run']} in the background" if fields["run"] else f"A run of {client}"
+    echo(fit(f"{whose} asks, in {fields['directory']}:"))
     try:
         return run_async(TerminalQuestion(fields["left"])(Question(**fields["question"])))
     except CannotAsk as error:

@@ -202,6 +202,9 @@ class Policy(Settings):
         description="Where questions go: the client's dialogue, onetool answer in a terminal, both, or nowhere. "
         "auto: the terminal where the client cannot ask",
     )
+    notify: bool = Field(
+        default=False, description="Whether notify-send tells the desktop of a question that waits for a terminal"
+    )
     read_only: ToolPatterns = Field(
         default=(),
         description="Patterns of tools that are known to change nothing: the ledger leaves them out",

@@ -10,6 +10,7 @@ import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from ot.processes.peer import remove_dead_sockets
 from ot.relay.place import Place, build
 from ot.relay.reach import READY
 
@@ -93,7 +94,8 @@ def _is_named(file: int, path: str) -> bool:
 
 
 def _remove_leftovers(place: Place) -> None:
-    """Remove the files of servers of other versions or keys that have ended."""
+    """Remove what killed servers left: sockets of questions, and all files of those of other versions or keys."""
+    remove_dead_sockets(place.directory, ".ask")
     found = [file for file in Path(place.directory).iterdir() if file.suffix in (*LOCKED, ".sock")]
     for base in {file.with_suffix("") for file in found} - {Path(place.life).with_suffix("")}:
         _remove_files(base)

@@ -45,7 +45,8 @@ def argument_lines(tool: Tool, arguments: Mapping[str, Any], redact: Redact, bef
     declared = {parameter.name: not parameter.required for parameter in tool.parameters}
     ordered = sorted(arguments, key=lambda name: declared.get(name, 2))
     names = {name: _argument_name(name, name in declared, redact) for name in ordered[:MAX_NAME]}
-    if (short := _on_one_line(arguments, names, redact)) and len(ordered) == len(names):
+    short = _on_one_line(arguments, names, redact) if before is None else ""
+    if short and len(ordered) == len(names):
         return [f"Arguments: {short}"]
     lines, room, shown = ["Arguments:"], MAX_ARGUMENTS, 0
     old, new = next((pair for pair in PAIRS if set(pair) <= arguments.keys()), ("", ""))
@@ -107,7 +108,10 @@ def _part_lines(value: Any, step: str, redact: Redact, depth: int) -> Iterator[s
     else:
         parts = [("-", part) for part in islice(cast("Sequence[Any]", value), MAX_LINES)]
     for head, part in parts:
-        yield from _value_lines(part, f"{step}{head}", redact, ONE_LINE, depth + 1)
+        first, *rest = _value_lines(part, f"{step}{head}", redact, ONE_LINE, depth + 1)
+        if rest and first == f"{step}-":
+            first = f"{first} {rest.pop(0).lstrip()}"
+        yield from (first, *rest)
 
 
 def _size(text: str) -> str:
@@ -126,6 +130,8 @@ def _difference(before: Any, after: Any, redact: Redact) -> list[str]:
         return [f"    {brief_repr(before, MAX_VALUE, redact)}", f"    {brief_repr(after, MAX_VALUE, redact)}"]
     import difflib  # noqa: PLC0415 - few calls ask, and fewer show a difference
 
+    if before.endswith("\n") and after.endswith("\n"):
+        before, after = before[:-1], after[:-1]
     old, new = redact(before).split("\n"), redact(after).split("\n")
     found = list(difflib.unified_diff(old, new, n=1, lineterm=""))[2:]
     return _cut([line if line.startswith("@@") else f"{line[:1]} {line[1:]}" for line in found]) or ["    no change"]

@@ -9,21 +9,29 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import secrets
 import socket
 import time
+from asyncio.subprocess import DEVNULL
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from shutil import which
 from typing import Any, cast
 
 import anyio.to_thread
 
 from ot.errors import CannotAsk
 from ot.execution.caller import Answer, Question
-from ot.processes.peer import ClientRefused, ProcessFacts, can_tell_persons, own_peer, require_person
+from ot.processes.peer import (
+    ClientRefused,
+    ProcessFacts,
+    can_tell_persons,
+    own_peer,
+    remove_dead_sockets,
+    require_person,
+)
 from ot.relay.place import Unshared, private_directory
 
 logger = logging.getLogger(__name__)
@@ -35,6 +43,7 @@ MAX_LINE = 1 << 20
 MOST = 64
 """How many questions wait at the same time."""
 SOCKET_ENDING = ".ask"
+NOTIFIER, NOTIFY_SECONDS = "notify-send", 10.0
 GONE = "no question waits under this code: it was answered already, or its run has ended"
 
 type RequirePerson = Callable[[int, int], None]
@@ -162,13 +171,45 @@ class WaitingQuestions:
         return {"taken": True}
 
 
+_notifying: set[asyncio.Task[None]] = set()
+"""The loop alone would forget them."""
+
+
+def notify_desktop(tool: str, code: str, environ: Mapping[str, str]) -> None:
+    """Show on the desktop of *environ* that *tool* asks, and how it is answered; nothing waits for it."""
+    task = asyncio.ensure_future(_notify(tool, code, environ))
+    _notifying.add(task)
+    task.add_done_callback(_notifying.discard)
+
+
+async def _notify(tool: str, code: str, environ: Mapping[str, str]) -> None:
+    words = ["--", f"OneTool: {tool or 'a run'} asks first", f"In a terminal: onetool answer {code}"]
+    try:
+        notifier = which(NOTIFIER, path=environ.get("PATH")) or NOTIFIER
+        process = await asyncio.create_subprocess_exec(
+            notifier, *words, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, env=dict(environ)
+        )
+        try:
+            async with asyncio.timeout(NOTIFY_SECONDS):
+                await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+    except (OSError, TimeoutError) as error:
+        logger.warning("the desktop was not told of a question: %s", error or "notify-send does not end")
+
+
 def _bound_socket() -> tuple[Path, socket.socket]:
     """Return the socket of this process, and where it is."""
-    path = Path(private_directory(), f"{os.getpid()}{SOCKET_ENDING}")
-    path.unlink(missing_ok=True)
+    directory = private_directory()
+    remove_dead_sockets(directory, SOCKET_ENDING)
+    # Process ids are not unique here: clients' sandboxes have their own. It has its name only once it listens.
+    path = Path(directory, f"{secrets.token_hex(6)}{SOCKET_ENDING}")
     listener = socket.socket(socket.AF_UNIX)
     try:
-        listener.bind(str(path))
+        listener.bind(str(path.with_suffix(".new")))
+        listener.listen()
+        path.with_suffix(".new").rename(path)
     except OSError:
         listener.close()
         raise

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +18,9 @@ from ot.relay.reach import find_peer
 SHELLS = frozenset(("ash", "bash", "dash", "fish", "ksh", "nu", "pwsh", "sh", "tcsh", "zsh"))
 WRAPPERS = SHELLS | {"env", "npm", "npx", "uv", "uvx"}
 """Programs that clients start servers through: the client is the process above them."""
+SHARED = "/ot/daemon/__main__.py"
+REAPERS = frozenset(("init", "systemd"))
+"""Parents of services, and of what has lost its own: a person's terminal is below them, too."""
 UNCONFINED = ("Seccomp:\t0", "NoNewPrivs:\t0")
 MOST_ANCESTORS = 1000
 
@@ -58,6 +63,15 @@ def own_peer(client: socket.socket) -> int:
     if user != os.getuid():
         raise ClientRefused("the client belongs to another user")
     return pid
+
+
+def remove_dead_sockets(directory: str, ending: str) -> None:
+    """Remove the sockets at which nobody listens: whoever did was killed."""
+    for path in Path(directory).glob(f"*{ending}"):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.setblocking(False)
+            if client.connect_ex(str(path)) == errno.ECONNREFUSED:
+                path.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------- a person at a terminal
@@ -162,10 +176,12 @@ def _lineage(peer: ProcessFacts) -> Iterator[int]:
 def _processes_of_clients() -> set[int]:
     """Return the processes that have started a OneTool server, and the wrappers in between."""
     found: set[int] = set()
-    for pid in [os.getpid(), *_serving_processes()]:
+    # The shared server has lost the relay that started it: its parent is whoever takes in orphans.
+    own = [] if sys.argv[0].endswith(SHARED) else [os.getpid()]
+    for pid in [*own, *_serving_processes()]:
         with suppress(OSError, ValueError):
             parent = ProcessFacts.read(ProcessFacts.read(pid).parent)
-            while parent.pid > 1:
+            while parent.pid > 1 and parent.name not in REAPERS:
                 # Somebody who types `onetool serve` into a shell is no client.
                 if parent.name in SHELLS and parent.pid == parent.session and parent.terminal:
                     break

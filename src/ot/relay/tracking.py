@@ -25,9 +25,15 @@ REPEATED = (
 GREETINGS = ("initialize", "server/discover")
 TOLD_AGAIN = ("notifications/initialized", "logging/setLevel")
 LOST = "the server ended before this call was answered, and its effect is not known; the next call starts it anew"
+NOT_CALLED = (
+    "the server ended while a call of %s waited for its user's answer. That call was not made; what the program did "
+    "before it stays done. The next call starts the server anew"
+)
 CLOSED = b'"message":"Connection closed"'
 """What the protocol's library answers to the open requests of a server that ends; it says nothing of their effect."""
 NOT_SENT = "no server could be started, so nothing was done: %s; the next call tries again"
+ASKS = "onetool/asks"
+"""What a shared server tells a relay: for which call of a tool a request waits; none, before an answer counts."""
 KEPT = "onetool/kept"
 """What a relay asks of a server that is its client's alone: what would be lost with it."""
 KEPT_QUESTION = b'{"jsonrpc":"2.0","id":"onetool/kept","method":"onetool/kept"}\n'
@@ -56,6 +62,8 @@ class Traffic:
         """The client's requests by id: their methods, and their lines where they may be repeated."""
         self.asked: set[object] = set()
         """The ids of the server's own questions that the client has not answered."""
+        self._waiting: dict[object, object] = {}
+        """By request, the tool that waits for an answer: it is not called before the server says otherwise."""
         self._greeting = b""
         """The server's answer to initialize."""
         self._told: dict[str, tuple[object, bytes]] = {}
@@ -90,7 +98,7 @@ class Traffic:
         """Take note of a line of the server, and return what the client is to see."""
         found = _head(line) or _read(line)
         if (identity := _identity(found.get("id"))) is None:
-            return line
+            return self._note_waiting(found["params"]) if found.get("method") == ASKS else line
         if "method" in found:
             self.asked.add(identity)
             return line
@@ -103,7 +111,19 @@ class Traffic:
             return self._changes(line) if self._told.get("initialize", (None,))[0] == identity else b""
         if method == "initialize":
             self._greeting = line
-        return _failed(identity, LOST) if CLOSED in line[:HEAD_BYTES] and "error" in _read(line) else line
+        return self._fail(identity) if CLOSED in line[:HEAD_BYTES] and "error" in _read(line) else line
+
+    def _note_waiting(self, told: dict[str, Any]) -> bytes:
+        if told["tool"]:
+            self._waiting[told["requestId"]] = told["tool"]
+        else:
+            self._waiting.pop(told["requestId"], None)
+        return b""
+
+    def _fail(self, identity: object) -> bytes:
+        """Answer a request that its server has left: whether a call was made is known while it waits."""
+        tool = self._waiting.get(identity)
+        return _failed(identity, NOT_CALLED % tool if tool else LOST)
 
     def _changes(self, greeting: bytes) -> bytes:
         """Return what the client is told of a new server: that its tools are others, if it is another version."""
@@ -122,8 +142,9 @@ class Traffic:
     def lost(self) -> bytes:
         """Return what the client is told when the server has gone: only what may be repeated stays open."""
         lines = [_cancelled(identity) for identity in self.asked]
-        lines += [_failed(identity, LOST) for identity, (_, line) in self.open.items() if not line]
+        lines += [self._fail(identity) for identity, (_, line) in self.open.items() if not line]
         self.asked.clear()
+        self._waiting.clear()
         self.open = {identity: request for identity, request in self.open.items() if request[1]}
         return b"".join(lines)
 

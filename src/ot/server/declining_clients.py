@@ -22,12 +22,12 @@ class DecliningClients:
 
     def __init__(self, directory: Path) -> None:
         """Keep them in the user's *directory*."""
-        self._file = directory / FILE
+        self.file = directory / FILE
 
     def counts(self) -> dict[str, int]:
         """Return the counts; what cannot be read counts as nothing, and is learned again."""
         try:
-            found: Any = json.loads(self._file.read_text(encoding="utf-8"))["clients"]
+            found: Any = json.loads(self.file.read_text(encoding="utf-8"))["clients"]
             return {str(name): int(count) for name, count in found.items()}
         except (OSError, ValueError, LookupError, AttributeError, TypeError):
             return {}
@@ -45,6 +45,6 @@ class DecliningClients:
         if declined:
             counts[client] = before + 1
         try:
-            write_json(self._file, {"version": 1, "clients": dict(list(counts.items())[-MOST:])})
+            write_json(self.file, {"version": 1, "clients": dict(list(counts.items())[-MOST:])})
         except OSError as error:
             logger.warning("how %s answers could not be remembered: %s", client, error)

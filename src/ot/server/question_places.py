@@ -48,6 +48,15 @@ class QuestionPlaces:
         Raises:
             CannotAsk: Nobody can be asked, or nobody answered in time.
         """
+        request = self.wire.find_request(self.call.id)
+        await self.wire.tell_waiting(request, question.tool)
+        try:
+            return await self._ask(question)
+        finally:
+            # A server that is killed from here on may have made the call.
+            await self.wire.tell_waiting(request, "")
+
+    async def _ask(self, question: Question) -> Answer:
         policy = self.workspace.picture.loaded.config.policy.questions
         # A client that no longer waits for the run shows nothing of it.
         reaches = self.modes.allow(question) and not (self.call.held and self.call.held.left)
@@ -109,9 +118,11 @@ class QuestionPlaces:
         def told(code: str) -> None:
             held.code, held.tool, held.message = code, question.tool, question.message
             self._tell(held)
+            self.workspace.notify_desktop(question, code)
 
-        request = self.wire.hold(self.call.id, held) if self.call.id else None
+        request = self.wire.find_request(self.call.id)
         if request is not None:
+            self.wire.hold(request, held)
             self.workspace.hold(held)
         asker = Asker(self.client, str(self.workspace.paths.cwd))
         seconds = self.workspace.ask_seconds

@@ -19,7 +19,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 
-from ot.relay.tracking import KEPT
+from ot.relay.tracking import ASKS, KEPT
 from ot.server.incoming_line import INVALID_REQUEST, NoMessage, read_line
 
 if TYPE_CHECKING:
@@ -200,14 +200,22 @@ class Wire:
                     return not held.left
         return True
 
-    def hold(self, id: str, run: HeldRun) -> Any:
-        """Let *run* go on if its client gives up waiting for the answer; return its request as the client wrote it.
+    def find_request(self, id: str) -> Any:
+        """Return the open request of *id* as the client wrote it.
 
         None: the client waits no more, or for two that have the same id as a text and as a number.
         """
         request, *others = [open for open in self._open if str(open) == id] or [None]
-        if request is None or others:
-            return None
+        return None if others else request
+
+    async def tell_waiting(self, request: Any, tool: str) -> None:
+        """Tell the relay of a shared server that *request* waits for leave to call *tool*; nothing: no longer."""
+        if request is not None and not self._alone:
+            params = {"requestId": request, "tool": tool}
+            await self._send(json.dumps({"jsonrpc": "2.0", "method": ASKS, "params": params}).encode() + b"\n")
+
+    def hold(self, request: Any, run: HeldRun) -> None:
+        """Let *run* go on if its client gives up waiting for the answer to *request*."""
         self._held[request] = run
         end = run.cancel
 
@@ -220,7 +228,6 @@ class Wire:
             await end()
 
         run.cancel = cancel
-        return request
 
     def release(self, request: Any) -> None:
         """Let the run of *request* end with its call again, where the client still waits for it."""

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
 import subprocess
 import sys
-import time
-from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -19,8 +14,11 @@ import pytest
 from cli.command import OneTool
 from ot.cli.exit_codes import DENIED
 from ot.cli.run import show_progress
+from ot.cli.terminal.prompts import fit
 from ot.runtime.run_events import Progress
 from servers.desk import fake
+from terminal import ONETOOL, Terminal
+from terminal import at_terminal as open_terminal
 
 PACK = '''
 __ot_destructive__ = ["delete"]
@@ -33,37 +31,9 @@ def delete(item: int) -> int:
     return item
 '''
 LOOP = "for i in range(50):\n    bin.delete(item=i)\n"
-ONETOOL = str(Path(sys.executable).with_name("onetool"))
 PROMPT = "[y]es, all 50 (or a number)"
 UNCOUNTED = "i = 0\nwhile True:\n    bin.delete(item=i)\n    i += 1\n"
 ON_A_PTY = pytest.mark.skipif(sys.platform != "linux", reason="tried on Linux terminals")
-
-
-@dataclass
-class Terminal:
-    """A command with a person at its terminal; its standard output goes elsewhere."""
-
-    process: subprocess.Popen[bytes]
-    fd: int
-    shown: str = ""
-
-    def wait_for(self, words: str, seconds: float = 30.0) -> None:
-        """Return when *words* are on the screen."""
-        end = time.monotonic() + seconds
-        while words not in self.shown:
-            ready, _, _ = select.select([self.fd], [], [], max(end - time.monotonic(), 0))
-            if not ready:
-                raise TimeoutError(f"no {words!r} in {self.shown!r}")
-            self.shown += os.read(self.fd, 4096).decode()
-
-    def type(self, words: str) -> None:
-        """Type a line."""
-        os.write(self.fd, f"{words}\n".encode())
-
-    def end(self) -> tuple[int, str]:
-        """Return the exit code and the standard output."""
-        out, _ = self.process.communicate(timeout=30)
-        return self.process.returncode, out.decode()
 
 
 @pytest.fixture
@@ -75,22 +45,11 @@ def log(onetool: OneTool, tmp_path: Path) -> Path:
     return log
 
 
-@contextmanager
-def at_terminal(onetool: OneTool, *arguments: str, typed: str = "", command: str = ONETOOL) -> Generator[Terminal]:
-    """Yield the command, started at a terminal at which *typed* was typed too early."""
-    master, slave = pty.openpty()
-    os.write(master, typed.encode())
-    process = subprocess.Popen(
-        [command, *arguments],
-        stdin=slave, stdout=subprocess.PIPE, stderr=slave, cwd=onetool.cwd, start_new_session=True,
-    )  # fmt: skip
-    os.close(slave)
-    try:
-        yield Terminal(process, master)
-    finally:
-        process.kill()
-        process.communicate(timeout=10)
-        os.close(master)
+def at_terminal(
+    onetool: OneTool, *arguments: str, typed: str = "", command: str = ONETOOL
+) -> AbstractContextManager[Terminal]:
+    """Start the command at a terminal; its standard output goes elsewhere."""
+    return open_terminal([command, *arguments], os.environ, onetool.cwd, typed=typed, stdout=subprocess.PIPE)
 
 
 def deleted(log: Path) -> list[int]:
@@ -101,7 +60,7 @@ def deleted(log: Path) -> list[int]:
 @ON_A_PTY
 def test_a_loop_of_fifty_deletions_asks_once_for_all_of_them(onetool: OneTool, log: Path) -> None:
     with at_terminal(onetool, "run", LOOP, typed="y\n") as terminal:
-        terminal.wait_for(PROMPT)
+        terminal.read_until(PROMPT)
         assert deleted(log) == []  # what was typed before the question is no answer to it
         assert "bin.delete, marked as destructive: a program wants to call it." in terminal.shown
         assert "Arguments: item=0" in terminal.shown
@@ -109,7 +68,7 @@ def test_a_loop_of_fifty_deletions_asks_once_for_all_of_them(onetool: OneTool, l
         assert "up to 50 times" in terminal.shown
         assert "[a]lways" in terminal.shown
         terminal.type("what?")
-        terminal.wait_for("what?")
+        terminal.read_until("what?")
         terminal.type("y")
         assert terminal.end()[0] == 0
         assert terminal.shown.count("a program wants") == 1
@@ -119,12 +78,12 @@ def test_a_loop_of_fifty_deletions_asks_once_for_all_of_them(onetool: OneTool, l
 @ON_A_PTY
 def test_a_loop_of_unknown_length_asks_again_after_ten(onetool: OneTool, log: Path) -> None:
     with at_terminal(onetool, "run", UNCOUNTED) as terminal:
-        terminal.wait_for("[y]es up to 10 (or a number)")
+        terminal.read_until("[y]es up to 10 (or a number)")
         terminal.type("y")
-        terminal.wait_for("10 calls of it have been made in this run.")
-        terminal.wait_for("[n]o: ")
+        terminal.read_until("10 calls of it have been made in this run.")
+        terminal.read_until("[n]o: ")
         terminal.type("n")
-        assert terminal.end() == (DENIED, "")
+        assert (terminal.end()[0], terminal.output) == (DENIED, "")
     assert deleted(log) == list(range(10))
 
 
@@ -132,9 +91,9 @@ def test_a_loop_of_unknown_length_asks_again_after_ten(onetool: OneTool, log: Pa
 @pytest.mark.parametrize(("typed", "made"), [("n", 0), ("3", 3), ("\x04", 0)])
 def test_the_answer_may_be_no_a_number_or_the_end_of_input(onetool: OneTool, log: Path, typed: str, made: int) -> None:
     with at_terminal(onetool, "run", LOOP) as terminal:
-        terminal.wait_for(PROMPT)
+        terminal.read_until(PROMPT)
         terminal.type(typed)
-        terminal.wait_for("PermissionError: bin.delete was not called")
+        terminal.read_until("PermissionError: bin.delete was not called")
         assert terminal.end()[0] == DENIED
     assert deleted(log) == list(range(made))
 
@@ -144,8 +103,8 @@ def test_who_waits_for_a_server_that_starts_is_told_once(onetool: OneTool) -> No
     onetool.user.mkdir(parents=True, exist_ok=True)
     (onetool.user / "onetool.yaml").write_text(json.dumps({"servers": {"notes": fake("delay=2.5")}}))
     with at_terminal(onetool, "run", "notes.echo(text='b')") as terminal:
-        terminal.wait_for("starting notes ...")
-        assert terminal.end() == (0, "b\n")
+        terminal.read_until("starting notes ...")
+        assert (terminal.end()[0], terminal.output) == (0, "b\n")
 
 
 def test_the_installation_of_a_pack_is_one_line_and_a_tools_own_progress_is_shown(
@@ -165,8 +124,8 @@ def test_the_installation_of_a_pack_is_one_line_and_a_tools_own_progress_is_show
 def test_nobody_waits_longer_than_the_user_has_said(onetool: OneTool, log: Path) -> None:
     (onetool.user / "onetool.yaml").write_text("policy: {ask_seconds: 0.5}\n")
     with at_terminal(onetool, "run", "bin.delete(item=1)") as terminal:
-        terminal.wait_for("[y]es, this call · [a]lways · [n]o: ")
-        terminal.wait_for("nobody answered within 0.5 s")
+        terminal.read_until("[y]es, this call · [a]lways · [n]o: ")
+        terminal.read_until("nobody answered within 0.5 s")
         assert terminal.end()[0] == DENIED
     assert deleted(log) == []
 
@@ -191,7 +150,7 @@ print(asyncio.run(TerminalQuestion(20)(question)))
 @ON_A_PTY
 def test_a_form_is_asked_field_by_field_until_it_is_filled_in(onetool: OneTool) -> None:
     with at_terminal(onetool, "-c", FORM, command=sys.executable) as terminal:
-        terminal.wait_for("Who are\\x1b[2J [b]you[/b]?")  # what a terminal would obey is written out
+        terminal.read_until("Who are\\x1b[2J [b]you[/b]?")  # what a terminal would obey is written out
         for prompt, typed in (
             ("Your\\x1b[1A name: ", ""),
             ("Your\\x1b[1A name: ", "Ann"),
@@ -204,10 +163,10 @@ def test_a_form_is_asked_field_by_field_until_it_is_filled_in(onetool: OneTool) 
             ("note: ", ""),
             ("send this? [y]es · [n]o: ", "y"),
         ):
-            terminal.wait_for(prompt)
+            terminal.read_until(prompt)
             terminal.shown = terminal.shown.partition(prompt)[2]
             terminal.type(typed)
-        code, out = terminal.end()
+        code, out = terminal.end()[0], terminal.output
     assert code == 0
     assert "action='accept', content={'name': 'Ann', 'age': 42, 'colour': 'blue', 'sure': True}" in out
 
@@ -222,6 +181,23 @@ def test_without_a_terminal_the_line_that_would_allow_it_is_told(onetool: OneToo
     (onetool.user / "onetool.yaml").write_text(line + "\n")
     assert onetool.process("run", "bin.delete(item=1)").out == "1\n"
     assert deleted(log) == [1]
+
+
+def test_a_question_fits_a_narrow_terminal_and_what_continues_a_line_is_further_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((40, 24)))
+    said = "bin.delete: a program wants to call it again.\n  path: 'a.txt and A yes allows this call\x1b[2J, no'\n\nend"
+    assert fit(said).split("\n") == [
+        "bin.delete: a program wants to call it",
+        "    again.",
+        "  path: 'a.txt and A yes allows this",
+        "      call\\x1b[2J, no'",
+        "",
+        "end",
+    ]
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((0, 0)))
+    assert fit(said).split("\n")[0] == "bin.delete: a program wants to call it again."
 
 
 def test_check_shows_the_patterns(onetool: OneTool) -> None:
@@ -248,8 +224,9 @@ def test_an_address_is_shown_whole_and_nothing_is_opened_before_somebody_agrees(
     onetool: OneTool, typed: str, action: str
 ) -> None:
     with at_terminal(onetool, "-c", ADDRESS, command=sys.executable) as terminal:
-        terminal.wait_for("asks you to log in.")
-        terminal.wait_for("https://login.example/?state=1")
-        terminal.wait_for("go on? [y]es · [n]o: ")
+        terminal.read_until("asks you to log in.")
+        terminal.read_until("https://login.example/?state=1")
+        terminal.read_until("go on? [y]es · [n]o: ")
         terminal.type(typed)
-        assert f"action='{action}'" in terminal.end()[1]
+        assert terminal.end()[0] == 0
+        assert f"action='{action}'" in terminal.output

@@ -67,10 +67,11 @@ def migration_findings(paths: Paths) -> Iterator[Finding]:
 
 def client_findings(paths: Paths) -> Iterator[Finding]:
     """Return the clients whose users are not asked by them."""
-    for client, count in DecliningClients(paths.global_dir).counts().items():
+    learned = DecliningClients(paths.global_dir)
+    for client, count in learned.counts().items():
         if count >= TIMES:
             text = f"{client} declines questions by itself; they wait for onetool answer in a terminal"
-            yield Finding("clients", "note", text, "if you declined them: policy: {questions: client}")
+            yield Finding("clients", "note", text, f"if it was you who declined: rm {learned.file} has it asked again")
 
 
 def uv_findings(needed: bool) -> Iterator[Finding]:

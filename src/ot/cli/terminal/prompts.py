@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from types import FrameType
 from typing import Any
 
@@ -23,10 +24,13 @@ from ot.cli.terminal import echo
 from ot.errors import CannotAsk
 from ot.execution.caller import Answer, Question
 from ot.files.no_links import make_private
+from ot.visible_text import visible
 
 WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 NO_TERMINAL = "standard input and standard error are not a terminal"
 LOOK_SECONDS = 0.2
+COLUMNS = 80
+"""Of a terminal that does not tell."""
 
 
 def question_reader(runner: asyncio.Runner, history: Path) -> Callable[[], str]:
@@ -123,17 +127,33 @@ class TerminalQuestion:
             return Answer("cancel")
 
 
+def fit(text: str) -> str:
+    """Return *text* in the width of this terminal; what continues a line is further in, so it passes for no other."""
+    with contextlib.suppress(OSError):
+        width = os.get_terminal_size(sys.stderr.fileno()).columns or COLUMNS
+        return "\n".join(part for line in visible(text).split("\n") for part in _fit_line(line, width))
+    return text
+
+
+def _fit_line(line: str, width: int) -> list[str]:
+    further = " " * (len(line) - len(line.lstrip()) + 4)
+    return wrap(
+        line, max(width, 2 * len(further)), subsequent_indent=further,
+        replace_whitespace=False, expand_tabs=False, break_on_hyphens=False,
+    ) or [""]  # fmt: skip
+
+
 async def _consent(question: Question) -> Answer:
     fields: Mapping[str, Any] = question.schema["properties"]
     number, known = fields.get("up_to", {}), fields["decision"]["enum"]
     always, server = "always" in known, "server" in known
     calls = number.get("default")
-    echo(question.message, err=True)
+    echo(fit(question.message), err=True)
     words = f", all {calls}" if calls == number.get("maximum") else f" up to {calls}"
     yes = f"[y]es{words} (or a number)" if calls else "[y]es, this call"
     choices = yes + " · [a]lways" * always + " · always this [s]erver" * server + " · [n]o"
     while True:
-        typed = (await _asked(f"{choices}: ")).lower()
+        typed = (await _asked(f"{fit(choices)}: ")).lower()
         if typed in ("n", "no"):
             return Answer("decline")
         if typed in ("a", "always") and always:
@@ -148,7 +168,7 @@ async def _consent(question: Question) -> Answer:
 
 async def _form(question: Question) -> Answer:
     """Ask for each field of a form; an empty line takes the default, or leaves the field out."""
-    echo(question.message, err=True)
+    echo(fit(question.message), err=True)
     fields: Mapping[str, Any] = question.schema.get("properties") or {}
     required = question.schema.get("required") or ()
     content: dict[str, Any] = {}
@@ -162,7 +182,7 @@ async def _form(question: Question) -> Answer:
 
 async def _address(question: Question) -> Answer:
     """Show the address; a browser is not started from here, since it may be one of this terminal."""
-    echo(question.message, err=True)
+    echo(fit(question.message), err=True)
     echo(f"Open this address in a browser: {question.url}", err=True)
     agreed = (await _asked("go on? [y]es · [n]o: ")).lower() in ("y", "yes")
     return Answer("accept" if agreed else "decline")
