@@ -223,27 +223,28 @@ async def test_info_tells_what_a_document_is(app: Workspace, path: str, known: d
 async def test_a_search_finds_a_phrase_across_marks_and_lines_and_names_what_it_could_not_read(app: Workspace) -> None:
     call = 'documents.search(text="the TERM shall", paths=["report.pdf", "contract.docx", "gone.pdf", "README.md"])'
     found = await value(app, call)
-    (match,) = found["matches"]
+    match, *unread = found
     assert (match["path"], match["page"]) == ("contract.docx", 1) and "The Term shall be two years" in match["text"]
-    assert [unread["path"] for unread in found["unread"]] == ["gone.pdf", "README.md"]
-    assert "not a document of a known kind" in found["unread"][1]["error"]
+    assert [(row["path"], row["page"], row["text"]) for row in unread] == [("gone.pdf", 0, ""), ("README.md", 0, "")]
+    assert "not a document of a known kind" in unread[1]["error"]
 
 
 async def test_a_search_minds_the_case_if_told_and_ends_at_its_limit(app: Workspace) -> None:
     call = 'documents.search(text="{}", paths=["long.pdf"], ignore_case={}, limit=3)'
-    assert (await value(app, call.format("LINE", False)))["matches"] == []
+    assert await value(app, call.format("LINE", False)) == []
     found = await value(app, call.format("LINE", True))
-    assert ([match["page"] for match in found["matches"]], found["more"]) == ([1, 2, 3], ["long.pdf"])
-    assert (await value(app, 'documents.search(text="line 12", paths=["long.pdf"], limit=1)'))["more"] == []
+    assert [(row["page"], row.get("error")) for row in found] == [
+        (1, None), (2, None), (3, None), (0, "there are more places than 3"),
+    ]  # fmt: skip
+    assert len(await value(app, 'documents.search(text="line 12", paths=["long.pdf"], limit=1)')) == 1
 
 
 async def test_a_search_finds_a_bar_in_a_table_and_tells_a_scan_from_a_document_without_the_phrase(
     app: Workspace,
 ) -> None:
     found = await value(app, 'documents.search(text="bolt | nut", paths=["prices.html", "scan.pdf", "report.pdf"])')
-    assert [match["path"] for match in found["matches"]] == ["prices.html"]
-    assert [unread["path"] for unread in found["unread"]] == ["scan.pdf"]
-    assert "has no text to search" in found["unread"][0]["error"]
+    assert [(row["path"], "error" in row) for row in found] == [("prices.html", False), ("scan.pdf", True)]
+    assert "has no text to search" in found[1]["error"]
 
 
 def examples() -> list[str]:

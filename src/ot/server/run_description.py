@@ -42,7 +42,7 @@ DESCRIPTION = """\
 Run a Python program that calls tools. Result: the last expression or return, and prints.
 Call pack.tool(name=value) at once: a wrong call runs nothing and answers with the signatures. \
 Look at data and act on it in one program. \
-Results are plain dicts, lists and texts. Tools, with what they require:
+Results are plain dicts, lists and texts. Tools, some with what they take and return:
 {tools}
 For what cannot be guessed:
   ot.help(query="words of the task")

@@ -32,7 +32,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, BinaryIO, TypedDict
+from typing import Any, BinaryIO, NotRequired, TypedDict
 
 from arguments import check_number
 from documents_child import DocumentLimits, ask_child
@@ -109,21 +109,7 @@ class DocumentMatch(TypedDict):
     path: str
     page: int
     text: str
-
-
-class UnreadDocument(TypedDict):
-    """A document that could not be searched, and why."""
-
-    path: str
-    error: str
-
-
-class FoundInDocuments(TypedDict):
-    """What a search found, and what it could not read."""
-
-    matches: list[DocumentMatch]
-    more: list[str]
-    unread: list[UnreadDocument]
+    error: NotRequired[str]
 
 
 def to_markdown(*, path: str, pages: str | int | list[int] | None = None) -> str:
@@ -202,7 +188,7 @@ def info(*, path: str) -> AboutDocument:
     return _ask(path, "info", {})
 
 
-def search(*, text: str, paths: str | list[str], ignore_case: bool = True, limit: int = 200) -> FoundInDocuments:
+def search(*, text: str, paths: str | list[str], ignore_case: bool = True, limit: int = 10_000) -> list[DocumentMatch]:
     """Find a word or phrase in PDF, Word, PowerPoint and Excel files, with the page of each place.
 
     Args:
@@ -212,8 +198,8 @@ def search(*, text: str, paths: str | list[str], ignore_case: bool = True, limit
         limit: The most places of each document to return.
 
     Returns:
-        matches: the path, page and surrounding text of each place; more: the documents with more places than limit;
-        unread: the documents that could not be read, scanned ones among them.
+        The path, page and surrounding text of each place. A document that could not be read, a scanned one for
+        instance, or that has more places has a row with page 0 and the reason as error.
 
     Example:
         documents.search(text="termination", paths=["contract.docx", "report.pdf"])
@@ -223,21 +209,21 @@ def search(*, text: str, paths: str | list[str], ignore_case: bool = True, limit
         raise ValueError(f"text must be a word or phrase of at most {MAX_TEXT} characters, got {text!r:.100}")
     paths = [paths] if isinstance(paths, str) else paths
     if len(paths) > MAX_PATHS:
-        raise ValueError(f"paths must be at most {MAX_PATHS}, got {len(paths):,}")
+        raise ValueError(f"a search takes at most {MAX_PATHS} paths, got {len(paths):,}")
     request = {"text": text, "ignore_case": bool(ignore_case), "limit": min(limit, MAX_LIMIT)}
     until = time.monotonic() + _config().seconds
-    found: FoundInDocuments = {"matches": [], "more": [], "unread": []}
+    found: list[DocumentMatch] = []
     with ThreadPoolExecutor(AT_ONCE) as threads:
         # In a copy of this call's context: only a tool that is being called may open files.
         asked = [threads.submit(copy_context().run, _search_one, path, request, until) for path in paths]
         for path, answer in zip(paths, (one.result() for one in asked), strict=True):
             if isinstance(answer, str):
-                found["unread"].append({"path": path, "error": answer})
+                error = answer
             else:
-                found["matches"].extend(
-                    {"path": path, "page": hit["page"], "text": hit["text"]} for hit in answer["places"]
-                )
-                found["more"] += [path] if answer["more"] else []
+                found.extend({"path": path, "page": hit["page"], "text": hit["text"]} for hit in answer["places"])
+                error = f"there are more places than {len(answer['places']):,}" if answer["more"] else ""
+            if error:
+                found.append({"path": path, "page": 0, "text": "", "error": error})
     return found
 
 
