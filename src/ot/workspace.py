@@ -486,15 +486,13 @@ class Workspace:
 
     def _picture(self, loaded: Loaded) -> Picture:
         ledger = self.host.ledger(self, loaded.config.ledger)
-        return build(self._parts, loaded, list(self._find_extensions(loaded)), self._recorder_for(loaded), ledger)
+        recorder = self.host.recorder(self, stats_place(loaded))
+        return build(self._parts, loaded, list(self._find_extensions(loaded)), recorder, ledger)
 
     @property
     def recorder(self) -> Recorder:
         """What takes note of runs and calls now."""
-        return self._recorder_for(self.picture.loaded)
-
-    def _recorder_for(self, loaded: Loaded) -> Recorder:
-        return self.host.recorder(self, stats_place(loaded))
+        return self.picture.recorder
 
     def _hold(self) -> None:
         """Keep the workers and servers of this picture, and let the others go that nobody else needs."""

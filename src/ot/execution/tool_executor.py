@@ -254,11 +254,15 @@ class ToolExecutor:
 
         return bind_arguments(tool, args, kwargs, exact_names=exact, may_be=may_be, note=note)
 
-    async def foresee(self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], caller: Caller) -> None:
-        """Raise what a call would raise whatever its UNSEEN arguments are; nothing is called and nobody is asked."""
+    async def foresee(self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], caller: Caller) -> bool:
+        """Raise what a call would raise whatever its UNSEEN arguments are; nothing is called and nobody is asked.
+
+        Returns whether that is so whatever hints of the tool its user approves.
+        """
         self._require_allowed(tool, caller.groups)
         bound = self._bind(tool, args, kwargs, lambda text: None)
         await self._schemas.checked(tool, bound, [name for name, value in bound.items() if not is_seen(value)])
+        return bound.keys() >= kwargs.keys()
 
     async def _agreed(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
         """Return how the user has agreed, and who that is; nothing for a call that needs no question."""
