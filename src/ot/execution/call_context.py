@@ -69,7 +69,7 @@ class CallForecast:
     alone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class CallContext:
     """Who calls, under which id, until when (on the monotonic clock), and what a tool may ask for meanwhile.
 
@@ -103,3 +103,10 @@ class CallContext:
     """
     writes: RunWrites = field(default_factory=RunWrites)
     """What the run may still write, and what its user has said of it."""
+
+    def carried_out(self, deadline: float, key: str) -> CallContext:
+        """Return the same for the backend, with the call's own *deadline* and *key*; every call needs it once."""
+        return CallContext(
+            self.caller, self.run_id, self.call_id, deadline, self.told, self.call, self.clock, self.consent,
+            self.line, self.foresee, self.open_llm, self.guard, self.effects, self.start, key, self.writes,
+        )  # fmt: skip

@@ -209,12 +209,13 @@ class ForkedRun:
         if "error" in message:
             return self._end(self._explained(*message["error"]))
         magic: dict[str, Any] = message["magic"]
+        rows = message.get("tolerated", ())
         outcome = Outcome(
             value,
             self.printed.text(),
             magic.get("format"),
             magic.get("sanitize"),
-            tolerated=tuple(row for row in TABLE if row in message.get("tolerated", ())),
+            tolerated=tuple(row for row in TABLE if row in rows) if rows else (),
             notes=tuple(str(note)[:MAX_NOTE] for note in message.get("notes", [])[:MAX_NOTES]),
         )
         return None if self._ended.done() else self._ended.set_result(outcome)
