@@ -103,10 +103,3 @@ class CallContext:
     """
     writes: RunWrites = field(default_factory=RunWrites)
     """What the run may still write, and what its user has said of it."""
-
-    def carried_out(self, deadline: float, key: str) -> CallContext:
-        """Return the same for the backend, with the call's own *deadline* and *key*; every call needs it once."""
-        return CallContext(
-            self.caller, self.run_id, self.call_id, deadline, self.told, self.call, self.clock, self.consent,
-            self.line, self.foresee, self.open_llm, self.guard, self.effects, self.start, key, self.writes,
-        )  # fmt: skip

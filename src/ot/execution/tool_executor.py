@@ -336,7 +336,7 @@ class ToolExecutor:
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext, key: str) -> Any:
         clock = context.clock or Deadline(context.deadline)
         seconds = min(tool.timeout or self._call_seconds, max(clock.seconds_left, 0.0))
-        own = context.carried_out(time.monotonic() + seconds, key)
+        own = _for_backend(context, time.monotonic() + seconds, key)
         # A task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
         task = eager_task(self._backends[tool.backend].call(tool, arguments, own))
         try:
@@ -384,6 +384,14 @@ def _holds_mark(arguments: Mapping[str, Any]) -> bool:
         return MARK.encode() in pickle.dumps(arguments)
     except (pickle.PicklingError, AttributeError, TypeError):  # somebody's own objects, in the same process
         return MARK in repr(arguments)
+
+
+def _for_backend(of: CallContext, deadline: float, key: str) -> CallContext:
+    """Return the context of the run's call with a *deadline* and *key* of its own; for every call, so field by field."""
+    return CallContext(
+        of.caller, of.run_id, of.call_id, deadline, of.told, of.call, of.clock, of.consent, of.line, of.foresee,
+        of.open_llm, of.guard, of.effects, of.start, key, of.writes,
+    )  # fmt: skip
 
 
 def _with_agreement(call: CallTool, agreed: Mapping[str, str]) -> CallTool:
