@@ -387,7 +387,7 @@ def _holds_mark(arguments: Mapping[str, Any]) -> bool:
 
 
 def _for_backend(of: CallContext, deadline: float, key: str) -> CallContext:
-    """Return the context of the run's call with a *deadline* and *key* of its own; for every call, so field by field."""
+    """Return the context with the call's own *deadline* and *key*: field by field, since every call needs one."""
     return CallContext(
         of.caller, of.run_id, of.call_id, deadline, of.told, of.call, of.clock, of.consent, of.line, of.foresee,
         of.open_llm, of.guard, of.effects, of.start, key, of.writes,
