@@ -95,6 +95,7 @@ class Picture:
     workers: Mapping[str, WorkerSpec]
     servers: Mapping[str, ServerSpec]
     freshness: Freshness
+    recorder: Recorder
     disabled_in_vain: Sequence[str] = ()
     """The names in ``packs.disabled`` that leave nothing out."""
 
@@ -248,7 +249,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     )
     freshness = _freshness(loaded, parts, found)
     in_vain = [name for name in config.packs.disabled if name not in disabled]
-    return Picture(loaded, registry, runner, store, workers, servers, freshness, in_vain)
+    return Picture(loaded, registry, runner, store, workers, servers, freshness, recorder, in_vain)
 
 
 def _missing_needs(loaded: Loaded, registry: ToolRegistry) -> dict[str, list[str]]:

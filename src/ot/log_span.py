@@ -100,9 +100,19 @@ def log_span(
     """Log a span that has been measured already, at the level *failed* when there is an *error*."""
     level = max(level, failed) if error else level
     if logger.isEnabledFor(level):
-        # Made here: looking for the line that logs it would cost more than all the rest, for every run.
-        span = SpanMessage(name, seconds, error, message, fields or {})
-        logger.handle(logging.LogRecord(logger.name, level, __file__, 0, span, None, None))
+        logger.handle(_SpanRecord(logger.name, level, SpanMessage(name, seconds, error, message, fields or {})))
+
+
+class _SpanRecord(logging.LogRecord):
+    """The record of a span: to look for the line, the thread and the task would cost more than all the rest."""
+
+    _same = vars(logging.LogRecord("", logging.INFO, __file__, 0, "", None, None))
+
+    def __init__(self, name: str, level: int, span: SpanMessage) -> None:
+        now = time.time()
+        self.__dict__.update(self._same)
+        self.name, self.levelno, self.levelname = name, level, logging.getLevelName(level)
+        self.msg, self.created, self.msecs = span, now, int(now % 1 * 1000) + 0.0
 
 
 def cut_arguments(arguments: Mapping[str, Any]) -> str:

@@ -184,7 +184,7 @@ class Workspace:
         with self._in_use():
             await self._refresh()
             reading = await self.picture.runner.read(command, session=session)
-            await self._refresh(reading.names)
+            await self._refresh(reading.names, packs_only=True)
             await self._know_servers(reading.names, caller)
             if caller.client != CLI and self.definition_chars:
                 self.recorder.connected(caller, partial(flat_chars, self.picture.registry), self.definition_chars)
@@ -466,12 +466,13 @@ class Workspace:
         if isinstance(self.engine, EngineChoice):
             await self.engine.try_again()
 
-    async def _refresh(self, names: Collection[str] = ()) -> None:
+    async def _refresh(self, names: Collection[str] = (), *, packs_only: bool = False) -> None:
         """Take up a changed configuration, or a changed pack among *names*, before it is used.
 
+        *packs_only* is for those who have just looked at the configuration.
         With a configuration that cannot be used, the old one stays; packs are as they are on disk all the same.
         """
-        if not self.picture.freshness.is_stale(names) and not await self._is_behind():
+        if not self.picture.freshness.is_stale(names, packs_only=packs_only) and not await self._is_behind():
             return
         try:
             await self._reload()
@@ -524,15 +525,13 @@ class Workspace:
 
     def _picture(self, loaded: Loaded) -> Picture:
         ledger = self.host.ledger(self, loaded.config.ledger)
-        return build(self._parts, loaded, list(self._find_extensions(loaded)), self._recorder_for(loaded), ledger)
+        recorder = self.host.recorder(self, stats_place(loaded))
+        return build(self._parts, loaded, list(self._find_extensions(loaded)), recorder, ledger)
 
     @property
     def recorder(self) -> Recorder:
         """What takes note of runs and calls now."""
-        return self._recorder_for(self.picture.loaded)
-
-    def _recorder_for(self, loaded: Loaded) -> Recorder:
-        return self.host.recorder(self, stats_place(loaded))
+        return self.picture.recorder
 
     def _hold(self) -> None:
         """Keep the workers and servers of this picture, and let the others go that nobody else needs."""

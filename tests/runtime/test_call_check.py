@@ -33,6 +33,7 @@ from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import Program, parse_program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.run_budget import RunBudget, RunStart
+from ot.runtime.runner import Runner
 from run_app import error_of, run_in, running_app, value_of
 from stubs import StubBackend, StubEngine
 
@@ -450,3 +451,41 @@ def compiling(rounds: int = 50) -> float:
         compile(TWENTY_LINES, "program", "exec")
         found.append(time.perf_counter() - started)
     return min(found)
+
+
+async def test_an_equal_program_is_read_and_checked_once_as_long_as_the_registry_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    read, look = Runner._read, PackProxy.foresee
+
+    def reading(runner: Runner, code: str, *rest: Any) -> Program:
+        done.append("read")
+        return read(runner, code, *rest)
+
+    async def looking(packs: PackProxy, pack: str, *rest: Any, **more: Any) -> Any:
+        done.append("checked")
+        return await look(packs, pack, *rest, **more)
+
+    monkeypatch.setattr(Runner, "_read", reading)
+    monkeypatch.setattr(PackProxy, "foresee", looking)
+    async with running_app(tmp_path, {"shop": SHOP}, engine=StubEngine(no_answer)) as app:
+        for _ in range(3):
+            assert not (await app.run("shop.order(id=1)")).is_error
+        assert done == ["read", "checked"]
+        for _ in range(2):
+            assert (await app.run("shop.order(number=1, depth=2)")).is_error, "a mistake is found each time"
+        assert done == ["read", "checked", "read", "checked", "checked"]
+        done.clear()
+        await app.reload()
+        assert not (await app.run("shop.order(id=1)")).is_error
+        assert done == ["read", "checked"]
+
+
+async def test_names_that_are_completed_and_tools_that_are_denied_are_looked_at_at_each_run(tmp_path: Path) -> None:
+    denied = {"policy": {"deny": ["shop.listOrders"]}}
+    async with running_app(tmp_path, {"shop": SHOP}, denied, engine=StubEngine(no_answer)) as app:
+        runner = app.picture.runner
+        for program in ("shop.order(id=1, f=True)", "shop.listOrders(nothing=1)", "shop.order(id=1)"):
+            assert not (await app.run(program)).is_error
+        assert [program.source for program in runner._faultless] == ["shop.order(id=1)"]

@@ -69,7 +69,7 @@ class CallForecast:
     alone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class CallContext:
     """Who calls, under which id, until when (on the monotonic clock), and what a tool may ask for meanwhile.
 

@@ -57,6 +57,11 @@ class Caller:
     admin: bool = True
     """Whether the principal may change what others use: the user of a process may."""
 
+    def with_ask(self, ask: AskUser, opens: bool | None = None) -> Caller:
+        """Return the same caller, who is asked by *ask*; every run makes some, so field by field."""
+        opens = self.opens if opens is None else opens
+        return Caller(self.principal, self.connection, self.client, ask, opens, self.groups, self.admin)
+
     @property
     def seat(self) -> str:
         """The key of what belongs to this principal on this connection alone."""

@@ -50,6 +50,9 @@ class PolicyVerdict:
         return f"policy.groups.{self.group}.{self.action}" if self.group else f"policy.{self.action}"
 
 
+ASKS, ALLOWED = PolicyVerdict("ask"), PolicyVerdict("allow")
+
+
 class ToolPolicy:
     """Decides at the door what happens to a call of a tool."""
 
@@ -129,10 +132,8 @@ def _strictness(verdict: PolicyVerdict) -> int:
 
 
 def _own_word(tool: Tool) -> PolicyVerdict:
-    if tool.read_only:
-        return PolicyVerdict("allow")
-    asks = tool.destructive or tool.source.startswith("proxy")
-    return PolicyVerdict("ask" if asks else "allow")
+    asks = not tool.read_only and (tool.destructive or tool.source.startswith("proxy"))
+    return ASKS if asks else ALLOWED
 
 
 def why(verdict: PolicyVerdict, tool: Tool) -> str:

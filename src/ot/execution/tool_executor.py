@@ -175,18 +175,22 @@ class ToolExecutor:
         try:
             tool = find()
             source = tool.backend
-            arguments, agreed = await self._allowed(tool, args, kwargs, context)
+            held = self._as_approved(tool)
+            arguments, agreed = await self._allowed(tool, held, args, kwargs, context)
             # The call's time begins when the tool can be called.
             await self.prepare(tool, context)
             if self._require_approved:
                 # A server that was connected just now may define the tool in another way.
                 self._require_approved(tool)
-            # As above: what needed no consent may need it now.
-            agreed = agreed or await self._agreed(tool, arguments, context)
+            if (now := self._as_approved(tool)) is not held:
+                # As above: what needed no consent may need it now.
+                held = now
+                verdict = self._policy.verdict(held, context.caller.groups)
+                agreed = agreed or await self._agreed(held, verdict, arguments, context)
             if agreed and tool.needs and context.call:
                 context = replace(context, call=_with_agreement(context.call, dict.fromkeys(tool.needs, agreed)))
             started, asked = time.monotonic(), _asked_seconds(context)
-            value = await self._noted(tool, arguments, context, agreed, entries or self._entries)
+            value = await self._noted(tool, held, arguments, context, agreed, entries or self._entries)
             value, chars = await self._border.take(tool.full_name, value, context.caller.principal)
             return value, chars
         except asyncio.CancelledError:
@@ -223,63 +227,73 @@ class ToolExecutor:
         await self._backends[tool.backend].prepare(tool, context)
 
     async def _allowed(
-        self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
+        self, tool: Tool, held: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
     ) -> tuple[dict[str, Any], str]:
-        """Return the bound arguments of a call that the policy allows, and whose consent was needed for it."""
+        """Return the bound arguments of a call that the policy allows, and whose consent was needed for it.
+
+        Here and below, *held* is the tool with no hint that is laxer than those approved.
+        """
 
         def note(text: str) -> None:
             if context.told:
                 context.told("note", tool.full_name, {"text": text})
 
-        self._require_allowed(tool, context.caller.groups)
-        arguments = await self._schemas.checked(tool, self._bind(tool, args, kwargs, note))
-        if _holds_mark(arguments) and not self.changes_nothing(tool):
+        verdict = self._require_allowed(tool, held, context.caller.groups)
+        arguments = await self._schemas.checked(tool, self._bind(tool, held, args, kwargs, note))
+        if _holds_mark(arguments) and not self._is_unrecorded(held):
             raise InvalidArguments(tool.full_name, REDACTED.format(tool=tool.full_name))
-        return arguments, await self._agreed(tool, arguments, context)
+        return arguments, await self._agreed(held, verdict, arguments, context)
 
-    def _require_allowed(self, tool: Tool, groups: frozenset[str]) -> None:
-        verdict = self.verdict(tool, groups)
+    def _require_allowed(self, tool: Tool, held: Tool, groups: frozenset[str]) -> PolicyVerdict:
+        verdict = self._policy.verdict(held, groups)
         if verdict.action == "deny":
             raise ToolDenied(tool.full_name, verdict.pattern, verdict.rule, verdict.need)
         if self._require_approved:
             self._require_approved(tool)
+        return verdict
 
     def _bind(
-        self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], note: Callable[[str], None]
+        self, tool: Tool, held: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], note: Callable[[str], None]
     ) -> dict[str, Any]:
-        exact = self._policy.wants_exact_names(self._as_approved(tool))
+        exact = self._policy.wants_exact_names(held)
 
         def may_be(parameter: Parameter, value: Any) -> bool:
-            return self.only_reads(tool) and may_take(parameter, value)
+            return self._only_reads(held) and may_take(parameter, value)
 
         return bind_arguments(tool, args, kwargs, exact_names=exact, may_be=may_be, note=note)
 
-    async def foresee(self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], caller: Caller) -> None:
-        """Raise what a call would raise whatever its UNSEEN arguments are; nothing is called and nobody is asked."""
-        self._require_allowed(tool, caller.groups)
-        bound = self._bind(tool, args, kwargs, lambda text: None)
-        await self._schemas.checked(tool, bound, [name for name, value in bound.items() if not is_seen(value)])
+    async def foresee(self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], caller: Caller) -> bool:
+        """Raise what a call would raise whatever its UNSEEN arguments are; nothing is called and nobody is asked.
 
-    async def _agreed(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> str:
+        Returns whether that is so whatever hints of the tool its user approves.
+        """
+        held = self._as_approved(tool)
+        self._require_allowed(tool, held, caller.groups)
+        bound = self._bind(tool, held, args, kwargs, lambda text: None)
+        await self._schemas.checked(tool, bound, [name for name, value in bound.items() if not is_seen(value)])
+        return bound.keys() >= kwargs.keys()
+
+    async def _agreed(
+        self, held: Tool, verdict: PolicyVerdict, arguments: Mapping[str, Any], context: CallContext
+    ) -> str:
         """Return how the user has agreed, and who that is; nothing for a call that needs no question."""
-        verdict = self.verdict(tool, context.caller.groups)
         if verdict.action == "allow":
             return ""
-        if agreed := _agreed_for.get().get(tool.full_name):
+        if agreed := _agreed_for.get().get(held.full_name):
             return agreed
         if context.consent is None:
-            raise NotApproved(tool.full_name, f"it asks first. {how_to_allow(verdict.need or tool.full_name)}")
-        how = await context.consent.require(self._as_approved(tool), arguments, context, verdict.need)
+            raise NotApproved(held.full_name, f"it asks first. {how_to_allow(verdict.need or held.full_name)}")
+        how = await context.consent.require(held, arguments, context, verdict.need)
         return f"{how} of {context.caller.principal}"
 
     async def _noted(
-        self, tool: Tool, arguments: dict[str, Any], context: CallContext, agreed: str, entries: Entries
+        self, tool: Tool, held: Tool, arguments: dict[str, Any], context: CallContext, agreed: str, entries: Entries
     ) -> Any:
         """Return the tool's value; a call that may change something is written down before it is sent, and its end."""
-        changes = not self.changes_nothing(tool)
+        changes = not self._is_unrecorded(held)
         if not changes and self._audit is None:
-            return await self._carry_out(tool, arguments, replace(context, key="") if context.key else context)
-        effect = self._effect(tool, arguments, context, agreed)
+            return await self._carry_out(tool, arguments, context, "")
+        effect = self._effect(held, arguments, context, agreed)
         if self._audit:
             await self._audit.sending(effect)
         how: HowEnded = "failed"  # nothing is sent yet
@@ -287,7 +301,7 @@ class ToolExecutor:
         try:
             is_written = changes and await entries.write(effect, context)
             how = "unknown"
-            value = await self._carry_out(tool, arguments, replace(context, key=effect.key if changes else ""))
+            value = await self._carry_out(tool, arguments, context, effect.key if changes else "")
             how = "done"
             return value
         except ToolError as failure:
@@ -301,9 +315,8 @@ class ToolExecutor:
             if self._audit:
                 self._audit.ended(effect, how)
 
-    def _effect(self, tool: Tool, arguments: dict[str, Any], context: CallContext, agreed: str) -> Effect:
-        held = self._as_approved(tool)
-        allowed = (agreed or why(self.verdict(tool, context.caller.groups), held)) if self._audit else ""
+    def _effect(self, held: Tool, arguments: dict[str, Any], context: CallContext, agreed: str) -> Effect:
+        allowed = (agreed or why(self._policy.verdict(held, context.caller.groups), held)) if self._audit else ""
         return Effect(
             context.caller, context.run_id, context.call_id, context.line, held, arguments, allowed, context.start,
             context.key, self._directory,
@@ -311,18 +324,21 @@ class ToolExecutor:
 
     def changes_nothing(self, tool: Tool) -> bool:
         """Return whether a call of *tool* needs no entry in the ledger."""
-        return (tool.pack == "ot" and tool.full_name not in OT_EFFECTS) or self.only_reads(tool)
+        return self._is_unrecorded(self._as_approved(tool))
 
-    def only_reads(self, tool: Tool) -> bool:
-        """Return whether *tool*, or the user, says that it only reads."""
-        return bool(self._as_approved(tool).read_only) or self._policy.is_read_only(tool.full_name)
+    def _is_unrecorded(self, held: Tool) -> bool:
+        return (held.pack == "ot" and held.full_name not in OT_EFFECTS) or self._only_reads(held)
 
-    async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
+    def _only_reads(self, held: Tool) -> bool:
+        """Whether the tool, or the user, says that it only reads."""
+        return bool(held.read_only) or self._policy.is_read_only(held.full_name)
+
+    async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext, key: str) -> Any:
         clock = context.clock or Deadline(context.deadline)
         seconds = min(tool.timeout or self._call_seconds, max(clock.seconds_left, 0.0))
-        context = replace(context, deadline=time.monotonic() + seconds)
+        own = _for_backend(context, time.monotonic() + seconds, key)
         # A task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
-        task = eager_task(self._backends[tool.backend].call(tool, arguments, context))
+        task = eager_task(self._backends[tool.backend].call(tool, arguments, own))
         try:
             if not task.done():
                 await _wait(task, clock, seconds)
@@ -339,8 +355,8 @@ class ToolExecutor:
             raise
         except AsksFirst as asked:
             # The call has found all its paths and written nothing, so it can be made again.
-            await agree_to_write(asked, self._as_approved(tool), arguments, context)
-            return await self._carry_out(tool, arguments, context)
+            await agree_to_write(asked, self._as_approved(tool), arguments, own)
+            return await self._carry_out(tool, arguments, context, key)
         except Exception as unexpected:
             logger.exception("the backend of %s failed", tool.full_name)
             raise ToolFailed(tool.full_name, type(unexpected).__name__, str(unexpected)[:MAX_MESSAGE]) from None
@@ -368,6 +384,14 @@ def _holds_mark(arguments: Mapping[str, Any]) -> bool:
         return MARK.encode() in pickle.dumps(arguments)
     except (pickle.PicklingError, AttributeError, TypeError):  # somebody's own objects, in the same process
         return MARK in repr(arguments)
+
+
+def _for_backend(of: CallContext, deadline: float, key: str) -> CallContext:
+    """Return the context with the call's own *deadline* and *key*: field by field, since every call needs one."""
+    return CallContext(
+        of.caller, of.run_id, of.call_id, deadline, of.told, of.call, of.clock, of.consent, of.line, of.foresee,
+        of.open_llm, of.guard, of.effects, of.start, key, of.writes,
+    )  # fmt: skip
 
 
 def _with_agreement(call: CallTool, agreed: Mapping[str, str]) -> CallTool:

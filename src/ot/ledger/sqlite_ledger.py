@@ -28,9 +28,9 @@ END_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Something to do with the file, and whoever waits for it."""
+    """Something to do with the file, and whoever waits for it; nothing to do is to wait for what came before."""
 
-    do: Callable[[LedgerFile], Any]
+    do: Callable[[LedgerFile], Any] | None
     loop: asyncio.AbstractEventLoop | None = None
     answer: asyncio.Future[Any] | None = None
 
@@ -60,7 +60,7 @@ class SqliteLedger:
         if self._ends_taken < self._ends_given:
             with suppress(LedgerUnavailable, TimeoutError):
                 async with asyncio.timeout(SETTLE_SECONDS):
-                    await self._done(lambda _: None)
+                    await self._done(None)
 
     async def of_run(self, principal: str, run: str, directory: str | None = None) -> list[LedgerEntry]:
         """Return the calls of a run of *principal*."""
@@ -114,7 +114,7 @@ class SqliteLedger:
         """Return the open runs that nobody alive carries out."""
         return await self._done(lambda file: file.left_behind())
 
-    async def _done(self, do: Callable[[LedgerFile], Any]) -> Any:
+    async def _done(self, do: Callable[[LedgerFile], Any] | None) -> Any:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
         self._add(_Work(do, loop, answer))
@@ -141,7 +141,11 @@ class SqliteLedger:
             self._taken(together)
 
     def _taken(self, works: list[_Work]) -> None:
-        self._together(works)
+        if todo := [work for work in works if work.do]:
+            self._together(todo)
+        for work in works:
+            if work.do is None:
+                _tell(work, None)
         self._ends_taken += sum(work.answer is None for work in works)
 
     def _together(self, works: list[_Work]) -> None:
@@ -167,7 +171,7 @@ class SqliteLedger:
             _tell(work, answer)
 
     def _in_one(self, works: list[_Work]) -> list[Any]:
-        answers = [work.do(self._file) for work in works]
+        answers = [work.do(self._file) for work in works if work.do]
         self._file.clean()
         self._file.commit()
         return answers

@@ -13,7 +13,7 @@ EVERY_SECONDS = 1.0
 """How often packs are looked at that a command does not name: it may reach them by an alias, or through another."""
 
 
-def stamp_of(path: Path) -> Stamp:
+def stamp_of(path: Path | str) -> Stamp:
     """Return what changes when a file or directory does."""
     try:
         found = os.stat(path)  # noqa: PTH116 - for every run: Path.stat() takes twice as long
@@ -33,15 +33,20 @@ class Freshness:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Watch *always*, and a pack's files when the pack is named, or nobody has looked for a while."""
-        self._always = {path: stamp_of(path) for path in always}
-        self._packs = {name: {path: stamp_of(path) for path in paths} for name, paths in packs.items()}
+        self._always = _stamps(always)
+        self._packs = {name: _stamps(paths) for name, paths in packs.items()}
         self._clock = clock
         self._looked = clock()
 
-    def is_stale(self, names: Collection[str] = ()) -> bool:
-        """Return whether the configuration, or a pack among *names*, has changed."""
+    def is_stale(self, names: Collection[str] = (), *, packs_only: bool = False) -> bool:
+        """Return whether the configuration, unless *packs_only* are asked for, or a pack among *names* has changed."""
         overdue = self._clock() - self._looked >= EVERY_SECONDS
         if overdue:
             self._looked = self._clock()
-        stamps = [self._always, *(stamps for name, stamps in self._packs.items() if overdue or name in names)]
+        stamps = [] if packs_only else [self._always]
+        stamps += [stamps for name, stamps in self._packs.items() if overdue or name in names]
         return any(stamp_of(path) != stamp for known in stamps for path, stamp in known.items())
+
+
+def _stamps(paths: Iterable[Path]) -> dict[str, Stamp]:
+    return {str(path): stamp_of(path) for path in paths}

@@ -34,12 +34,16 @@ async def find_mistakes(
     known = {name for name in program.loads if packs.has_pack(name)}
     if not (known or program.loads - BUILTINS) or program.loads & REBINDING:
         return []
-    tree = _Tree(program)
     own = program.binds.union((name for name, _ in program.prelude), hidden or ())
     # What an earlier program of the session has named, nobody knows for certain.
     unknown = program.loads - known - own - BUILTINS if hidden is None else frozenset[str]()
     found: dict[tuple[str, str], ProgramFailed] = {}
-    for node, name in tree.members((known - own) | unknown):
+    if not (members := _members(program, (known - own) | unknown)):
+        return []
+    tree = _Tree(program)
+    for node, name in members:
+        if tree.is_guarded(node):
+            continue
         call, cause = tree.calls.get(id(node)), ""
         if name in unknown:
             raised = NameError(f"name '{name}' is not defined") if call and not name.startswith("_") else None
@@ -58,21 +62,14 @@ class _Tree:
     """The parts of a program's tree that matter here."""
 
     def __init__(self, program: Program) -> None:
-        by_kind: dict[type[ast.AST], list[Any]] = {}
-        for node in program.nodes:
-            by_kind.setdefault(type(node), []).append(node)
-
-        def of(*kinds: type[ast.AST]) -> list[Any]:
-            return [node for kind in kinds for node in by_kind.get(kind, ())]
-
-        calls: list[ast.Call] = of(ast.Call)
-        functions = of(*FUNCTIONS)
+        calls: list[ast.Call] = program.nodes_of(ast.Call)
+        functions = program.nodes_of(*FUNCTIONS)
         own = SUPPRESSING.union(node.name for node in functions if not isinstance(node, ast.Lambda))
         tried = [
-            *(node for node in of(ast.Try, ast.TryStar) if node.handlers),
+            *(node for node in program.nodes_of(ast.Try, ast.TryStar) if node.handlers),
             *(
                 node
-                for node in of(ast.With, ast.AsyncWith)
+                for node in program.nodes_of(ast.With, ast.AsyncWith)
                 if any(_name(item.context_expr) in own for item in node.items)
             ),
             *(call for call in calls if any(given.arg == "return_exceptions" for given in call.keywords)),
@@ -82,23 +79,25 @@ class _Tree:
             ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
             for node in (*tried, *functions) if tried
         ]  # fmt: skip
-        self._members: list[ast.Attribute] = (
-            [] if any(alias.name == "*" for alias in of(ast.alias)) else of(ast.Attribute)
-        )
         self.calls = {id(call.func): call for call in calls}
         self.asked = {_name(call.args[0]) for call in calls if call.args and _name(call) in LOOKING}
 
-    def members(self, names: Collection[str]) -> list[tuple[ast.Attribute, str]]:
-        """Return where members of *names* are read, each with its name, in the order of the text."""
-        found = [
-            (node, node.value.id)
-            for node in self._members
-            if type(node.value) is ast.Name and node.value.id in names and type(node.ctx) is ast.Load
-            and not node.attr.startswith("__") and not any(
-                start <= (node.lineno, node.col_offset) < end for start, end in self._guarded
-            )
-        ]  # fmt: skip
-        return sorted(found, key=lambda found: (found[0].lineno, found[0].col_offset))
+    def is_guarded(self, node: ast.Attribute) -> bool:
+        """Return whether the program may expect that what *node* names fails."""
+        return any(start <= (node.lineno, node.col_offset) < end for start, end in self._guarded)
+
+
+def _members(program: Program, names: Collection[str]) -> list[tuple[ast.Attribute, str]]:
+    """Return where members of *names* are read, each with its name, in the order of the text."""
+    found = [
+        (node, node.value.id)
+        for node in program.nodes_of(ast.Attribute)
+        if type(node.value) is ast.Name and node.value.id in names and type(node.ctx) is ast.Load
+        and not node.attr.startswith("__")
+    ]  # fmt: skip
+    if any(alias.name == "*" for alias in program.nodes_of(ast.alias)):
+        return []
+    return sorted(found, key=lambda found: (found[0].lineno, found[0].col_offset))
 
 
 def _name(node: ast.expr) -> str:

@@ -60,7 +60,7 @@ class PackProxy:
         self._projects = projects
         self._budget = budget
         self._limits = limits
-        self._caller = replace(caller, ask=budget.consent.ask) if budget.consent else caller
+        self._caller = caller.with_ask(budget.consent.ask) if budget.consent else caller
         self._run_id = run_id
         self._start = start
         self._tell = tell
@@ -79,6 +79,8 @@ class PackProxy:
         """The rows of the table of tolerances by which calls were read."""
         self.program: Program | None = None
         """The program whose calls these are, once it is parsed."""
+        self.foreseen_for_now = False
+        """Whether what was foreseen of calls may be otherwise at the next run, though the registry is the same."""
         self.called_alone = ""
         """The tool that is called without a program."""
         self._under_way: Counter[str] = Counter()
@@ -156,11 +158,13 @@ class PackProxy:
             # A dict that stands alone may name the arguments.
             if arguments and (len(args) != 1 or kwargs or is_seen(args)):
                 meant = arguments_in_dict(tool, args, kwargs)
-                await self._executor.foresee(tool, args if meant is None else (), meant or kwargs, self._caller)
+                given = args if meant is None else ()
+                lasts = await self._executor.foresee(tool, given, meant or kwargs, self._caller)
+                self.foreseen_for_now |= not lasts
         except (UnknownTool, InvalidArguments) as error:
             return error if must_exist or isinstance(error, InvalidArguments) else None
         except ToolError:
-            pass  # of what is denied, or cannot be listed, the call itself tells
+            self.foreseen_for_now = True  # of what is denied, or cannot be listed, the call itself tells
         return None
 
     async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:

@@ -8,15 +8,20 @@ import re
 import tokenize
 import warnings
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
+from typing import Any, cast
 
 from ot.errors import CommandTooLong, InvalidSyntax, OneToolError
 
 MAGIC = ("__format__", "__sanitize__")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+BINDING = (
+    *FUNCTIONS, ast.arg, ast.alias, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping
+)  # fmt: skip
+"""The kinds of nodes, beside names, that give a name a meaning."""
 SCOPES = (*FUNCTIONS, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 MAX_TOKENS = 12_000
 """Outside of texts. Python's parser lets no other thread work until it is done: so many take it about 20 ms."""
@@ -29,7 +34,7 @@ Edit = tuple[int, int, str]
 BETWEEN_STATEMENTS = frozenset({tokenize.NL, tokenize.COMMENT, tokenize.ENDMARKER})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """One parsed program; ``source`` has the line numbers of the model's own code, ``written`` its words."""
 
@@ -44,13 +49,35 @@ class Program:
     """The rows of the table of tolerances by which it was read."""
 
     @cached_property
-    def nodes(self) -> tuple[ast.AST, ...]:
-        """Every node of the tree, walked once for all who ask."""
-        return tuple(ast.walk(self.tree))
+    def nodes(self) -> list[ast.AST]:
+        """Every node of the tree in the order of ``ast.walk``, walked once for all who ask."""
+        found: list[ast.AST] = [self.tree]
+        for node in found:  # which grows meanwhile
+            for name in node._fields:
+                value = getattr(node, name, None)
+                if isinstance(value, list):
+                    found += [part for part in cast("list[Any]", value) if isinstance(part, ast.AST)]
+                elif isinstance(value, ast.AST):
+                    found.append(value)
+        return found
+
+    @cached_property
+    def by_kind(self) -> Mapping[type[ast.AST], list[Any]]:
+        """The nodes by their exact type."""
+        found: dict[type[ast.AST], list[Any]] = {}
+        for node in self.nodes:
+            found.setdefault(type(node), []).append(node)
+        return found
+
+    def nodes_of(self, *kinds: type[ast.AST]) -> list[Any]:
+        """Return the nodes of these types, one type after the other."""
+        return [node for kind in kinds for node in self.by_kind.get(kind, ())]
 
     @cached_property
     def returns(self) -> bool:
         """Whether a ``return`` stands outside every function."""
+        if ast.Return not in self.by_kind:
+            return False
         return any(isinstance(node, ast.Return) for node in outside_functions(self.tree.body))
 
     @cached_property
@@ -68,7 +95,7 @@ class Program:
     @cached_property
     def loads(self) -> frozenset[str]:
         """The names that are read somewhere."""
-        return frozenset(n.id for n in self.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        return frozenset([node.id for node in self.nodes_of(ast.Name) if type(node.ctx) is ast.Load])
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -78,7 +105,8 @@ class Program:
     @cached_property
     def binds(self) -> frozenset[str]:
         """The names that the program itself gives a meaning, in any scope."""
-        return frozenset(name for node in self.nodes for name in bound_names(node))
+        names = [node.id for node in self.nodes_of(ast.Name) if type(node.ctx) is not ast.Load]
+        return frozenset([*names, *(name for node in self.nodes_of(*BINDING) for name in bound_names(node))])
 
     @cached_property
     def assigns(self) -> frozenset[str]:
@@ -116,10 +144,8 @@ class Program:
     @cached_property
     def awaited(self) -> frozenset[tuple[int, int]]:
         """The byte ranges of the calls that are awaited: under ``await``, or in the arguments of ``gather``."""
-        awaits = [node.value for node in self.nodes if isinstance(node, ast.Await)]
-        if not awaits:
-            return frozenset()
-        return frozenset(self.span(call) for awaited in awaits for call in awaited_calls(awaited))
+        awaits = self.nodes_of(ast.Await)
+        return frozenset([self.span(call) for node in awaits for call in awaited_calls(node.value)])
 
     def span(self, node: ast.expr | ast.stmt | ast.keyword) -> tuple[int, int]:
         """Return the range of bytes of the source that *node* takes."""

@@ -53,6 +53,8 @@ NO_VALUE_TEXT = "OK: the program ran and returned no value"
 MAX_ERROR_TEXT = 8000
 QUICK_CHARACTERS = 10_000
 """Programs up to this size are read on the event loop, larger ones in a thread."""
+MOST_KEPT, KEPT_CHARACTERS = 16, 2_000
+"""How many programs are kept as they were read, and up to which size: many are run again as they are."""
 WRITE_SECONDS = 1.0
 """What a run that has used up its time still gets for its reply."""
 PAGE = ("ot", "result")
@@ -91,7 +93,7 @@ class _Trail:
     def asking(self) -> Caller:
         """The caller; observers hear of its questions."""
         ask = self.caller.ask
-        return replace(self.caller, ask=telling(ask, self.run_id, self.tell)) if ask and self.tell else self.caller
+        return self.caller.with_ask(telling(ask, self.run_id, self.tell)) if ask and self.tell else self.caller
 
     @property
     def single_call(self) -> tuple[str, str] | None:
@@ -146,10 +148,15 @@ class Runner:
         self._find_tools = find_tools
         self.models = models
         self._unused_secrets = unused_secrets
+        self._readings: dict[tuple[str, bool], Program] = {}
+        self._faultless: set[Program] = set()
+        """Programs in which no mistake was found, and none can be as long as the registry is the same."""
 
     async def read(self, command: str, *, session: str = "") -> Reading:
         """Return *command* as read once and for all: fences off, snippet and aliases written out, parsed."""
         started = time.monotonic()
+        if kept := self._readings.get((command, bool(session))):
+            return Reading(len(command), started, kept)
         try:
             return Reading(len(command), started, await self._program(command, bool(session)))
         except OneToolError as error:
@@ -165,7 +172,12 @@ class Runner:
         program = (
             read() if len(code) <= QUICK_CHARACTERS else await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
         )
-        return replace(program, tolerated=(*rows, *program.tolerated)) if rows else program
+        program = replace(program, tolerated=(*rows, *program.tolerated)) if rows else program
+        if code is text and len(command) <= KEPT_CHARACTERS:  # what a snippet comes to may differ the next time
+            if len(self._readings) >= MOST_KEPT:
+                del self._readings[next(iter(self._readings))]
+            self._readings[command, in_session] = program
+        return program
 
     def _read(self, code: str, known: Collection[str], in_session: bool) -> Program:
         program = expand_aliases(program_in(code, self._parse, known), self._aliases)
@@ -315,8 +327,13 @@ class Runner:
                 await anyio.to_thread.run_sync(self.engine.refuse, program, packs, abandon_on_cancel=True)
         except NotSupported as error:
             gaps = error
-        if mistakes := await find_mistakes(program, packs, hidden):
-            raise WrongCalls(mistakes, gaps)
+        if program not in self._faultless:
+            if mistakes := await find_mistakes(program, packs, hidden):
+                raise WrongCalls(mistakes, gaps)
+            if hidden is None and not packs.foreseen_for_now and len(program.source) <= KEPT_CHARACTERS:
+                if len(self._faultless) >= MOST_KEPT:
+                    self._faultless.clear()
+                self._faultless.add(program)
         if gaps:
             raise gaps
 
@@ -368,11 +385,12 @@ class Runner:
                 failed.printed = outcome.printed
                 return await self._failure(failed, trail)
         open_ends = trail.packs.effects.open_ends(trail.run_id) if trail.packs else ""
-        reply = await self._reply([*texts, *outcome.notes, *filter(None, [open_ends])], trail, asked)
-        known = outcome.value is not NO_VALUE and not isinstance(outcome.value, Unread)
-        return replace(reply, value=outcome.value, has_value=True) if known else reply
+        value = NO_VALUE if isinstance(outcome.value, Unread) else outcome.value
+        return await self._reply([*texts, *outcome.notes, *filter(None, [open_ends])], trail, asked, value=value)
 
-    async def _reply(self, texts: list[str], trail: _Trail, asked: Asked, error: str = "") -> Reply:
+    async def _reply(
+        self, texts: list[str], trail: _Trail, asked: Asked, error: str = "", value: Any = NO_VALUE
+    ) -> Reply:
         """Put together texts, and the non-text content of tools, without secrets."""
         told = trail.packs.blocks if trail.packs else ReplyBlocks()
         blocks = [await self._block(block, asked) for block in told.blocks]
@@ -382,7 +400,11 @@ class Runner:
         texts = [*texts, *filter(None, (said, told.note, unrecorded))]
         calls = trail.packs.calls if trail.packs else 0
         texts = [self._redact(text) for text in texts]
-        return Reply(tuple(texts), bool(error), meta, tuple(blocks), calls=calls, handles=tuple(asked.handles))
+        known = None if value is NO_VALUE else value
+        return Reply(
+            tuple(texts), bool(error), meta, tuple(blocks), known, value is not NO_VALUE, calls=calls,
+            handles=tuple(asked.handles),
+        )  # fmt: skip
 
     async def _block(self, block: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
         shown = redact_block(block, self._redact)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +139,7 @@ def answering(caller: Caller, modes: QuestionModes, ask: AskUser, elsewhere: Ask
             raise CannotAsk(NO_ADDRESSES if question.kind == "url" else NO_ELICITATION)
         return await ask(question)
 
-    return replace(caller, ask=asked, opens=modes.opens)
+    return caller.with_ask(asked, modes.opens)
 
 
 def who_answers(ctx: Context, caller: Caller, ask: AskUser, elsewhere: AskElsewhere | None = None) -> Caller:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -54,7 +53,8 @@ class WorkerBackend:
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value."""
-        result = await self._pool.call(self._spec(tool), tool, arguments, replace(context, guard=self._guard))
+        context.guard = self._guard
+        result = await self._pool.call(self._spec(tool), tool, arguments, context)
         return await self._value(tool, result, context)
 
     async def carry_out(self, helper: WorkerSpec, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:

@@ -60,8 +60,8 @@ def site_packages(python: Path) -> Path:
 
 def imports_packages(program: Program) -> bool:
     """Return whether *program* imports anything that is not in the standard library."""
-    roots = [name.partition(".")[0] for node in program.nodes for name in _imported(node)]
-    return any(root not in sys.stdlib_module_names for root in roots)
+    names = (name for node in program.nodes_of(ast.Import, ast.ImportFrom) for name in _imported(node))
+    return any(name.partition(".")[0] not in sys.stdlib_module_names for name in names)
 
 
 def _imported(node: ast.AST) -> list[str]:

@@ -209,12 +209,13 @@ class ForkedRun:
         if "error" in message:
             return self._end(self._explained(*message["error"]))
         magic: dict[str, Any] = message["magic"]
+        rows = message.get("tolerated", ())
         outcome = Outcome(
             value,
             self.printed.text(),
             magic.get("format"),
             magic.get("sanitize"),
-            tolerated=tuple(row for row in TABLE if row in message.get("tolerated", ())),
+            tolerated=tuple(row for row in TABLE if row in rows) if rows else (),
             notes=tuple(str(note)[:MAX_NOTE] for note in message.get("notes", [])[:MAX_NOTES]),
         )
         return None if self._ended.done() else self._ended.set_result(outcome)
@@ -326,11 +327,13 @@ class ForkedRun:
 
 def only_called(program: Program, packs: list[str]) -> dict[str, list[str]]:
     """Return the members of packs that a program only ever calls: they need not be looked up before."""
-    functions = {id(node.func) for node in program.nodes if isinstance(node, ast.Call)}
+    if not packs:
+        return {}
+    functions = {id(node.func) for node in program.nodes_of(ast.Call)}
     called: dict[str, set[str]] = {}
     valued: dict[str, set[str]] = {}
-    for node in program.nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in packs:
+    for node in program.nodes_of(ast.Attribute):
+        if isinstance(node.value, ast.Name) and node.value.id in packs:
             kept = called if id(node) in functions else valued
             kept.setdefault(node.value.id, set()).add(node.attr)
     return {pack: sorted(names - valued.get(pack, set())) for pack, names in called.items()}

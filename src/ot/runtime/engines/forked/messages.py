@@ -62,11 +62,12 @@ def read_request(payload: bytes, most_parts: int) -> Request:
         raise ValueError("a call names no tool")
     if message["t"] == "member":
         return Request(pack, name, None, {})
-    names, values = decode(message["k"]), [decode(value) for value in message["w"]]
+    names, values, args = message["k"], [*message["w"]], [*message["a"]]
+    if TAG in payload:  # without one they are what JSON says; how deep they are is seen when they are copied
+        names, values, args = decode(names), [*map(decode, values)], [*map(decode, args)]
     if message["t"] != "call" or not all(map(_is_name, names)):
         raise ValueError("no such request")
-    args, kwargs = [decode(value) for value in message["a"]], dict(zip(names, values, strict=True))
-    return Request(pack, name, args, kwargs, _line(message.get("l")))
+    return Request(pack, name, args, dict(zip(names, values, strict=True)), _line(message.get("l")))
 
 
 def _line(said: Any) -> int | None:
