@@ -147,12 +147,6 @@ def who_answers(ctx: Context, caller: Caller, ask: AskUser, elsewhere: AskElsewh
     return answering(caller, modes_of(ctx), ask, elsewhere)
 
 
-def way_to_ask(ctx: Context, seconds: float) -> AskUser:
-    """Return how to ask over a connection of the handshake era."""
-    # Taken now: a proxied server's question comes in a task of its connection, which knows nothing of this request.
-    return ClientQuestion(ctx.session, ctx.request_id, seconds)
-
-
 def input_required(question: Question, token: str) -> InputRequiredResult:
     """Return what tells a client of the modern era to ask its user and to call again."""
     return InputRequiredResult(input_requests={KEY: elicit_request(question)}, request_state=token)

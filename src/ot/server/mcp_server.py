@@ -33,13 +33,13 @@ from ot.runtime.run_events import Progress, RunEvent, TellEvent
 from ot.server.classic_tools import classic_tools
 from ot.server.drain import Drain
 from ot.server.elicitation import (
+    ClientQuestion,
     OpenCall,
     QuestionModes,
     answer_of,
     can_ask,
     input_required,
     is_modern,
-    way_to_ask,
     way_to_list_roots,
     who_answers,
 )
@@ -52,6 +52,8 @@ from ot.server.run_tasks import RunTasks
 from ot.workspace import Workspace
 
 if TYPE_CHECKING:
+    from mcp.server.session import ServerSession
+
     from ot.server.replica_runs import Elsewhere, ReplicaRuns
     from ot.server.wire import Wire
     from ot.state.open_state import Shared
@@ -336,10 +338,13 @@ async def _answered(
 ) -> ToolResult:
     workspace.offer_roots(way_to_list_roots(ctx))
     modern = is_modern(ctx)
-    call = OpenCall(ctx.request_id, program, modern=modern)
+    # Taken now: a proxied server's question comes in a task of its connection, which knows nothing of this request.
+    session, id = ctx.session, ctx.request_id
+    call = OpenCall(id, program, modern=modern)
     if modern and (ctx.request_state is not None or can_ask(ctx)):
         return await _leg(front, workspace, parked, work, caller, ctx, call)
-    ask, ask_elsewhere = way_to_ask(ctx, workspace.ask_seconds), _way_elsewhere(front, workspace, call, ctx)
+    ask = ClientQuestion(session, id, workspace.ask_seconds)
+    ask_elsewhere = _way_elsewhere(front, workspace, call, session)
 
     def start(tell: TellEvent | None) -> Awaitable[Reply]:
         elsewhere = partial(ask_elsewhere, tell) if ask_elsewhere else None
@@ -348,10 +353,9 @@ async def _answered(
     return _result(await _with_progress(ctx, start, call))
 
 
-def _way_elsewhere(front: Front, workspace: Workspace, call: OpenCall, ctx: Context) -> Any:
+def _way_elsewhere(front: Front, workspace: Workspace, call: OpenCall, session: ServerSession) -> Any:
     """Return how a question is put where it reaches somebody; None where the client is on another machine."""
-    wire, session = front.wire, ctx.session
-    if wire is None:
+    if (wire := front.wire) is None:
         return None
 
     async def ask(tell: TellEvent | None, modes: QuestionModes, ask_client: AskUser, question: Question) -> Answer:
@@ -409,7 +413,7 @@ def _taken_up(
         run = parked.take(ctx.request_state, caller.seat)
         run.answer(answer_of(ctx), ctx.request_state)
         return run
-    ask_elsewhere = _way_elsewhere(front, workspace, call, ctx)
+    ask_elsewhere = _way_elsewhere(front, workspace, call, ctx.session)
 
     async def start(ask: AskUser, tell: TellEvent) -> Reply:
         elsewhere = partial(ask_elsewhere, tell) if ask_elsewhere else None
