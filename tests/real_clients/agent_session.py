@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from pace import wait_while
 from real_clients.model_server import Run
 from real_clients.tapped_client import TappedClient
+from shared_server.shared_house import SharedHouse
+from terminal import ONETOOL, at_terminal
 
 LAB = '''
 import base64
@@ -63,12 +66,17 @@ def deletes(item: int, log: Path) -> str:
     return f'lab.delete(item={item}, log="{log}")'
 
 
+def asks(log: Path) -> list[Run]:
+    """Return two calls that ask first: one is to be allowed, the other is to be denied."""
+    return [Run(deletes(1, log)), Run(deletes(2, log))]
+
+
 def script(log: Path) -> list[Run]:
     """Return what the model does without a person."""
     return [
         Run("1 + 1"),
         Run("lab.count(to=2)"),
-        Run(deletes(1, log)),
+        *asks(log),
         Run("[f'line {n}' for n in range(20_000)]"),
         Run("ot.result(handle='{handle}', offset=500, limit=2)"),
         Run("lab.dot()"),
@@ -84,17 +92,17 @@ def observe_task(client: TappedClient) -> dict[str, Any]:
     for name in ("crash.txt", "cancel.txt", "deleted.txt"):
         (house.cwd / name).unlink(missing_ok=True)
     with client.given_task() as process:
-        client.wait(process, house.cwd / "crash.txt")
+        answer_in_terminal(client, process, first=2)
+        client.wait(process, (house.cwd / "crash.txt").exists, "crash.txt")
         house.kill_daemon()
-        client.wait(process, house.cwd / "cancel.txt")
+        client.wait(process, (house.cwd / "cancel.txt").exists, "cancel.txt")
         client.press_ctrl_c(process)
     # The run ends with its client, however that tells of it.
     wait_while(lambda: [one for server in house.servers() for one in server["connections"] if one["runs"]])
-    assert not (house.cwd / "deleted.txt").exists()
-    simple, counted, asked, stored, read, dot, crashed, after = (one.text for one in shown)
+    simple, counted, allowed, denied, stored, read, dot, crashed, after = (one.text for one in shown)
+    check_answers(client, allowed, denied)
     assert _last_line(simple) == "2", simple
     assert _last_line(counted) == "2", counted
-    assert "lab.delete was not called" in asked, asked
     assert '"total_lines":20000' in stored.replace("\\", ""), stored
     assert "line 499" in read, read
     assert '"type":"image"' in dot.replace("\\", ""), dot
@@ -105,9 +113,52 @@ def observe_task(client: TappedClient) -> dict[str, Any]:
         **observe_greeting(client),
         "tool": client.model.tool,
         "progress": all("progressToken" in call["params"].get("_meta", {}) for call in calls(client)),
-        "image": list(shown[5].images),
+        "image": list(shown[6].images),
         "nobody there": answers(client),
     }
+
+
+def observe_answers(client: TappedClient) -> None:
+    """Allow a call of the model and deny the next, in a terminal beside the client."""
+    (client.house.cwd / "deleted.txt").unlink(missing_ok=True)
+    with client.given_task() as process:
+        answer_in_terminal(client, process, first=0)
+        client.wait(process, lambda: len(client.model.shown) == 2, "second result")
+    allowed, denied = (one.text for one in client.model.shown)
+    check_answers(client, allowed, denied)
+
+
+def answer_in_terminal(client: TappedClient, process: subprocess.Popen[bytes], first: int) -> None:
+    """Say yes and then no to the questions of the model's calls from number *first*, as a person does in a terminal."""
+    for number, key in enumerate("yn", first):
+        client.wait(process, partial(_asks_in_call, client, number), "question that waits")
+        answer_question(client.house, key)
+
+
+def _asks_in_call(client: TappedClient, number: int) -> bool:
+    # The question of the call before is gone for certain when the model has been shown what came of it.
+    return len(client.model.shown) == number and any(client.house.directory.glob("*.ask"))
+
+
+def answer_question(house: SharedHouse, key: str) -> None:
+    """Answer the question that waits, by pressing *key* at a terminal."""
+    listed = house.typed("answer", "--json")
+    # Other users of the tests have this user's number, too.
+    asked = [one for one in json.loads(listed.stdout)["questions"] if one["directory"] == str(house.cwd)]
+    assert len(asked) == 1, listed
+    with at_terminal([ONETOOL, "answer", asked[0]["code"]], house.environment(), house.cwd) as terminal:
+        terminal.read_until("[n]o: ")
+        terminal.type(key)
+        code, said = terminal.end()
+    assert code == 0, said
+    assert "delete, marked as destructive: a program wants to call it" in said, said
+
+
+def check_answers(client: TappedClient, allowed: str, denied: str) -> None:
+    """The call that a person allowed was made, the other was not, and the model was told so."""
+    assert _last_line(allowed) == "1", allowed
+    assert "lab.delete was not called" in denied, denied
+    assert (client.house.cwd / "deleted.txt").read_text() == "1\n"
 
 
 def _last_line(text: str) -> str:
@@ -118,7 +169,7 @@ def _last_line(text: str) -> str:
 
 def dialogue(log: Path) -> list[Run]:
     """Return what the model does while a person watches."""
-    return [Run(deletes(1, log)), Run(deletes(2, log)), Run(waits("cancel.txt"))]
+    return [*asks(log), Run(waits("cancel.txt"))]
 
 
 def observe_dialogue(client: TappedClient) -> dict[str, Any]:
@@ -128,7 +179,7 @@ def observe_dialogue(client: TappedClient) -> dict[str, Any]:
         (house.cwd / name).unlink(missing_ok=True)
     with client.at_terminal() as terminal:
         for number, keys in enumerate((client.program.allow, client.program.deny)):
-            terminal.read_until("A program wants to call lab.delete")
+            terminal.read_until("lab.delete, marked as destructive: a program wants to call it")
             for words, key in keys:
                 terminal.read_until(words)
                 terminal.press(key)
@@ -138,9 +189,7 @@ def observe_dialogue(client: TappedClient) -> dict[str, Any]:
         terminal.press("\x1b")
         terminal.look_until(partial(has_cancelled, client))
     allowed, denied = (one.text for one in shown[:2])
-    assert _last_line(allowed) == "1", allowed
-    assert "lab.delete was not called" in denied, denied
-    assert (house.cwd / "deleted.txt").read_text() == "1\n"
+    check_answers(client, allowed, denied)
     return {"version": client.program.version, **observe_greeting(client), "dialogue": answers(client)}
 
 

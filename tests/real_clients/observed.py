@@ -21,7 +21,7 @@ HEADS = (
     "progress",
     "images",
     "own dialogue",
-    "nobody there",
+    "without a person before it",
 )
 YES = {True: "yes", False: "no"}
 
@@ -48,8 +48,7 @@ def table() -> str:
 
 def _row(name: str, parts: dict[str, Any]) -> tuple[str, ...]:
     seen = parts["task"]
-    answered = {"cancel": 'answers "cancel" at once', "decline": 'answers "no" at once'}
-    unasked = "is not asked"
+    declined = {"cancel": 'answers "cancel" at once, then ', "decline": 'answers "no" at once, then '}
     return (
         name,
         seen["version"],
@@ -58,7 +57,7 @@ def _row(name: str, parts: dict[str, Any]) -> tuple[str, ...]:
         YES[seen["progress"]],
         YES[bool(seen["image"])],
         YES["dialogue" in parts],
-        answered[seen["nobody there"][0]] if seen["nobody there"] else unasked,
+        "".join(declined[answer] for answer in seen["nobody there"][:1]) + "`onetool answer`",
     )
 
 

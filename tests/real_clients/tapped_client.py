@@ -78,20 +78,6 @@ class TappedClient:
                 del read[key]
         return read
 
-    def list_servers(self) -> str:
-        """Return what the client says about its servers."""
-        done = subprocess.run(
-            [*self.program.command, "mcp", "list"],
-            cwd=self.house.cwd,
-            env=self.environment | {"NO_COLOR": "1"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        return done.stdout + done.stderr
-
     @property
     def environment(self) -> dict[str, str]:
         """The environment of the client."""
@@ -135,14 +121,14 @@ class TappedClient:
             end_group(process.pid)
             process.wait()
 
-    def wait(self, process: subprocess.Popen[bytes], file: Path) -> None:
-        """Return when a program has made *file*; fail when the client ends before that."""
+    def wait(self, process: subprocess.Popen[bytes], is_so: Callable[[], bool], what: str) -> None:
+        """Return once something *is_so*; fail when the client ends before that."""
         for _ in patiently(SECONDS):
-            if file.exists():
+            if is_so():
                 return
             if process.poll() is not None:
                 break
-        raise AssertionError(f"no {file.name}: {self.printed()}\nthe model was shown: {self.model.shown}")
+        raise AssertionError(f"no {what}: {self.printed()}\nthe model was shown: {self.model.shown}")
 
     def press_ctrl_c(self, process: subprocess.Popen[bytes]) -> None:
         """Send what a terminal sends to the client and to all that it has started in its group; twice if need be."""

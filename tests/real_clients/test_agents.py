@@ -7,7 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from real_clients.agent_session import dialogue, install_lab, observe_dialogue, observe_task, script
+from real_clients.agent_session import (
+    asks,
+    dialogue,
+    install_lab,
+    observe_answers,
+    observe_dialogue,
+    observe_task,
+    script,
+)
 from real_clients.client_programs import PROGRAMS
 from real_clients.model_server import scripted_model
 from real_clients.observed import PAGE, compare, recorded, written
@@ -37,7 +45,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedHouse]:
 
 
 LONG = ("gemini-cli", "opencode")
-"""Those that take too long to play the whole task each time; they list OneTool instead."""
+"""Those that take too long to play the whole task each time; they are asked instead."""
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.soak] * (name in LONG)) for name in PROGRAMS])
@@ -62,11 +70,11 @@ def test_a_person_allows_and_denies_a_call_in_the_dialogue_of_an_agent(name: str
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_an_agent_lists_onetool(name: str, house: SharedHouse) -> None:
-    with scripted_model([]) as model:
-        client = TappedClient(PROGRAMS[name], house, model, house.home / f"{name}-list")
+def test_a_person_allows_and_denies_a_call_in_a_terminal_beside_an_agent(name: str, house: SharedHouse) -> None:
+    with scripted_model(asks(house.cwd / "deleted.txt")) as model:
+        client = TappedClient(PROGRAMS[name], house, model, house.home / f"{name}-answers")
         client.connect()
-        assert "onetool" in client.list_servers()
+        observe_answers(client)
 
 
 def test_the_file_is_about_the_versions_that_are_installed_and_the_page_shows_it() -> None:
