@@ -60,7 +60,8 @@ def test_a_file_of_one_long_line_is_not_shown_whole(onetool: OneTool) -> None:
     long = json.dumps({"history": ["x" * 500], "apiKey": "abcdefgh", "mcpServers": {"a": {"command": "b"}}})
     write(onetool.home / ".claude.json", long)
     ended = onetool("connect", "claude-code", "--yes")
-    assert f'+onetool: {{"type": "stdio", "command": "{LAUNCHER}", "args": ["serve", "--shared"]}}' in ended.out
+    entry = f'{{"type": "stdio", "command": "{LAUNCHER}", "args": ["serve", "--shared"], "alwaysLoad": true}}'
+    assert f"+onetool: {entry}" in ended.out
     assert "xxx" not in ended.out
     assert "abcdefgh" not in ended.out
 

@@ -49,8 +49,8 @@ def test_a_client_that_declines_by_itself_is_named_with_its_version(onetool: One
     for client in ("vscode 1.99", "vscode 1.99", "cursor 2"):
         learned.note(client, declined=True)
     (row,) = of(examined(onetool)[1], "clients", "note")
-    assert row["text"].startswith("vscode 1.99 declines questions by itself; they wait for onetool answer")
-    assert f"rm {learned.file} has it asked again" in row["advice"]
+    assert row["text"].startswith("vscode 1.99 declines questions by itself; they then wait for onetool answer")
+    assert f"rm {learned.file}" in row["advice"]
 
 
 def test_the_engine_and_each_of_its_layers_are_named(onetool: OneTool) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from daemon.shared_user import kill
 from pace import wait_while
 from real_clients.model_server import Run
 from real_clients.tapped_client import TappedClient
+from shared_server.shared_house import SharedHouse
+from terminal import ONETOOL, at_terminal
+
+type Messages = list[dict[str, Any]]
 
 LAB = '''
 import base64
@@ -44,6 +51,9 @@ def dot() -> dict:
     return ot_sdk.image(base64.b64decode(DOT))
 '''
 """A pack of the user's own with a tool that asks first, one that tells its progress, and one that shows an image."""
+LARGE = "[f'line {n}' for n in range(20_000)]"
+READS = "ot.result(handle='{handle}', offset=500, limit=2)"
+DRAWS = "lab.dot()"
 
 
 def install_lab(home: Path) -> None:
@@ -63,15 +73,20 @@ def deletes(item: int, log: Path) -> str:
     return f'lab.delete(item={item}, log="{log}")'
 
 
+def asks(log: Path) -> list[Run]:
+    """Return two calls that ask first: one is to be allowed, the other is to be denied."""
+    return [Run(deletes(1, log)), Run(deletes(2, log))]
+
+
 def script(log: Path) -> list[Run]:
     """Return what the model does without a person."""
     return [
         Run("1 + 1"),
         Run("lab.count(to=2)"),
-        Run(deletes(1, log)),
-        Run("[f'line {n}' for n in range(20_000)]"),
-        Run("ot.result(handle='{handle}', offset=500, limit=2)"),
-        Run("lab.dot()"),
+        *asks(log),
+        Run(LARGE),
+        Run(READS),
+        Run(DRAWS),
         Run(waits("crash.txt")),
         Run("2 + 2"),
         Run(waits("cancel.txt")),
@@ -84,17 +99,17 @@ def observe_task(client: TappedClient) -> dict[str, Any]:
     for name in ("crash.txt", "cancel.txt", "deleted.txt"):
         (house.cwd / name).unlink(missing_ok=True)
     with client.given_task() as process:
-        client.wait(process, house.cwd / "crash.txt")
+        answer_in_terminal(client, process, first=2)
+        client.wait(process, (house.cwd / "crash.txt").exists, "crash.txt")
         house.kill_daemon()
-        client.wait(process, house.cwd / "cancel.txt")
+        client.wait(process, (house.cwd / "cancel.txt").exists, "cancel.txt")
         client.press_ctrl_c(process)
     # The run ends with its client, however that tells of it.
     wait_while(lambda: [one for server in house.servers() for one in server["connections"] if one["runs"]])
-    assert not (house.cwd / "deleted.txt").exists()
-    simple, counted, asked, stored, read, dot, crashed, after = (one.text for one in shown)
+    simple, counted, allowed, denied, stored, read, dot, crashed, after = (one.text for one in shown)
+    check_answers(house, allowed, denied)
     assert _last_line(simple) == "2", simple
     assert _last_line(counted) == "2", counted
-    assert "lab.delete was not called" in asked, asked
     assert '"total_lines":20000' in stored.replace("\\", ""), stored
     assert "line 499" in read, read
     assert '"type":"image"' in dot.replace("\\", ""), dot
@@ -102,12 +117,80 @@ def observe_task(client: TappedClient) -> dict[str, Any]:
     assert _last_line(after) == "4", after
     return {
         "version": client.program.version,
-        **observe_greeting(client),
+        **observe_greeting(client.said),
         "tool": client.model.tool,
-        "progress": all("progressToken" in call["params"].get("_meta", {}) for call in calls(client)),
-        "image": list(shown[5].images),
-        "nobody there": answers(client),
+        "progress": all("progressToken" in call["params"].get("_meta", {}) for call in calls(client.said)),
+        "image": list(shown[6].images),
+        "nobody there": answers(client.said),
     }
+
+
+def observe_answers(client: TappedClient) -> None:
+    """Allow a call of the model and deny the next, in a terminal beside the client."""
+    house = client.house
+    (house.cwd / "deleted.txt").unlink(missing_ok=True)
+    with client.given_task() as process:
+        answer_in_terminal(client, process, first=0)
+        client.wait(process, lambda: len(client.model.shown) == 2, "second result")
+    allowed, denied = (one.text for one in client.model.shown)
+    check_answers(house, allowed, denied)
+
+
+def answer_in_terminal(client: TappedClient, process: subprocess.Popen[bytes], first: int) -> None:
+    """Say yes and then no to the questions of the model's calls from number *first*, as a person does in a terminal."""
+    for number, key in enumerate("yn", first):
+        client.wait(process, partial(_asks_in_call, client, number), "question that waits")
+        answer_question(client.house, key)
+
+
+def _asks_in_call(client: TappedClient, number: int) -> bool:
+    # The question of the call before is gone for certain when the model has been shown what came of it.
+    return len(client.model.shown) == number and any(client.house.directory.glob("*.ask"))
+
+
+def answer_question(house: SharedHouse, key: str) -> None:
+    """Answer the question that waits, by pressing *key* at a terminal."""
+    listed = house.typed("answer", "--json")
+    # Other users of the tests have this user's number, too.
+    asked = [one for one in json.loads(listed.stdout)["questions"] if one["directory"] == str(house.cwd)]
+    assert len(asked) == 1, listed
+    with at_terminal([ONETOOL, "answer", asked[0]["code"]], house.environment(), house.cwd) as terminal:
+        terminal.read_until("[n]o: ")
+        terminal.type(key)
+        code, said = terminal.end()
+    assert code == 0, said
+    assert "delete, marked as destructive: a program wants to call it" in said, said
+
+
+def check_answers(house: SharedHouse, allowed: str, denied: str) -> None:
+    """The call that a person allowed was made, the other was not, and the model was told so."""
+    assert _last_line(allowed) == "1", allowed
+    assert "lab.delete was not called" in denied, denied
+    assert (house.cwd / "deleted.txt").read_text() == "1\n"
+
+
+def upgraded(house: SharedHouse) -> list[Run]:
+    """Return what the model does while another version is installed."""
+    during = f'open("upgrade.txt", "w").write("1")\nlab.count(to=2, until="{house.cwd}/go.txt")'
+    return [Run("1 + 1"), Run(during), Run(waits("crash.txt")), Run("2 + 2")]
+
+
+def observe_upgrade(client: TappedClient, upgrade: Callable[[], None]) -> None:
+    """Install another version during a call, and end the old server during the next one."""
+    house, shown = client.house, client.model.shown
+    with client.given_task() as process:
+        client.wait(process, (house.cwd / "upgrade.txt").exists, "upgrade.txt")
+        old = house.daemon()
+        upgrade()
+        wait_while(lambda: house.daemons() and "the old server still takes clients")
+        (house.cwd / "go.txt").touch()
+        client.wait(process, (house.cwd / "crash.txt").exists, "crash.txt")
+        kill(old)
+        client.wait(process, lambda: len(shown) == 4, "fourth result")
+        assert house.daemon() != old
+    before, during, ended, after = (one.text for one in shown)
+    assert [_last_line(text) for text in (before, during, after)] == ["2", "2", "4"]
+    assert "its effect is not known" in ended, ended
 
 
 def _last_line(text: str) -> str:
@@ -118,7 +201,7 @@ def _last_line(text: str) -> str:
 
 def dialogue(log: Path) -> list[Run]:
     """Return what the model does while a person watches."""
-    return [Run(deletes(1, log)), Run(deletes(2, log)), Run(waits("cancel.txt"))]
+    return [*asks(log), Run(waits("cancel.txt"))]
 
 
 def observe_dialogue(client: TappedClient) -> dict[str, Any]:
@@ -128,7 +211,7 @@ def observe_dialogue(client: TappedClient) -> dict[str, Any]:
         (house.cwd / name).unlink(missing_ok=True)
     with client.at_terminal() as terminal:
         for number, keys in enumerate((client.program.allow, client.program.deny)):
-            terminal.read_until("A program wants to call lab.delete")
+            terminal.read_until("lab.delete, marked as destructive: a program wants to call it")
             for words, key in keys:
                 terminal.read_until(words)
                 terminal.press(key)
@@ -138,15 +221,13 @@ def observe_dialogue(client: TappedClient) -> dict[str, Any]:
         terminal.press("\x1b")
         terminal.look_until(partial(has_cancelled, client))
     allowed, denied = (one.text for one in shown[:2])
-    assert _last_line(allowed) == "1", allowed
-    assert "lab.delete was not called" in denied, denied
-    assert (house.cwd / "deleted.txt").read_text() == "1\n"
-    return {"version": client.program.version, **observe_greeting(client), "dialogue": answers(client)}
+    check_answers(house, allowed, denied)
+    return {"version": client.program.version, **observe_greeting(client.said), "dialogue": answers(client.said)}
 
 
-def observe_greeting(client: TappedClient) -> dict[str, Any]:
-    """Return the revision of the protocol that the client ended up with, and what it says that it can do."""
-    first = next(message for message in client.said if "capabilities" in json.dumps(message).lower())
+def observe_greeting(said: Messages) -> dict[str, Any]:
+    """Return the revision of the protocol that a client ended up with, and what it says that it can do."""
+    first = next(message for message in said if "capabilities" in json.dumps(message).lower())
     params = first["params"]
     meta = {key.rpartition("/")[2]: value for key, value in params.get("_meta", {}).items()}
     can = params.get("capabilities") or meta.get("clientCapabilities") or {}
@@ -158,26 +239,27 @@ def observe_greeting(client: TappedClient) -> dict[str, Any]:
     }
 
 
-def answers(client: TappedClient) -> list[str]:
-    """Return how the client answered questions, in both eras of the protocol."""
-    given = [message.get("result", {}) for message in client.said]
-    given += [one for message in client.said for one in message.get("params", {}).get("inputResponses", {}).values()]
+def answers(said: Messages) -> list[str]:
+    """Return how a client answered questions, in both eras of the protocol."""
+    given = [message.get("result", {}) for message in said]
+    given += [one for message in said for one in message.get("params", {}).get("inputResponses", {}).values()]
     return [" ".join([one["action"], *(one.get("content") or {}).values()]) for one in given if "action" in one]
 
 
 def has_answered(client: TappedClient, times: int) -> bool:
     """Return whether the client has answered so many questions."""
-    return len(answers(client)) >= times
+    return len(answers(client.said)) >= times
 
 
-def calls(client: TappedClient) -> list[dict[str, Any]]:
-    """Return the calls that the client has made."""
-    return [message for message in client.said if message.get("method") == "tools/call"]
+def calls(said: Messages) -> list[dict[str, Any]]:
+    """Return the calls that a client has made."""
+    return [message for message in said if message.get("method") == "tools/call"]
 
 
 def has_cancelled(client: TappedClient) -> bool:
     """Return whether the client has told OneTool that its user cancelled the last call."""
-    return calls(client)[-1]["id"] in [message["params"]["requestId"] for message in client.said if _is_cancel(message)]
+    said = client.said
+    return calls(said)[-1]["id"] in [message["params"]["requestId"] for message in said if _is_cancel(message)]
 
 
 def _is_cancel(message: dict[str, Any]) -> bool:

@@ -82,7 +82,7 @@ class ScriptedModel:
         """Return what the model does now."""
         tool = next((name for name in asked.tools if re.search(r"(^|[^a-z])run$", name)), "")
         if not tool:
-            return Run("", WAITS_FOR_SERVERS) if WAITS_FOR_SERVERS in asked.tools else Say(NO_TURN)
+            return Run("", WAITS_FOR_SERVERS) if WAITS_FOR_SERVERS in asked.tools else Say(f"{NO_TURN}: {asked.tools}")
         self.tool = tool
         if len(asked.shown) > len(self.shown):
             self.shown[:] = asked.shown
@@ -113,7 +113,9 @@ def ask_of_messages(body: Json) -> Asked:
         for block in message["content"]
         if block.get("type") == "tool_result" and block["tool_use_id"].startswith("run")
     ]
-    return Asked([tool["name"] for tool in body.get("tools") or [] if "name" in tool], shown)
+    # A tool that is deferred is not shown to the model before it has searched for it.
+    tools = [tool["name"] for tool in body.get("tools") or [] if "name" in tool and not tool.get("defer_loading")]
+    return Asked(tools, shown)
 
 
 def _shown_of_blocks(content: str | list[Json]) -> Shown:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ HEADS = (
     "progress",
     "images",
     "own dialogue",
-    "nobody there",
+    "without a person before it",
 )
 YES = {True: "yes", False: "no"}
 
@@ -40,6 +41,11 @@ def compare(client: str, part: str, seen: dict[str, Any]) -> None:
     assert kept[client][part] == seen, f"{client}, {part}: {seen}"
 
 
+def recorded_versions() -> dict[str, str]:
+    """Return the version of each client that was observed."""
+    return {name: seen["version"] for name, parts in recorded().items() for seen in parts.values()}
+
+
 def table() -> str:
     """Return the table of the docs."""
     rows = [HEADS, ("---",) * len(HEADS), *(_row(name, parts) for name, parts in sorted(recorded().items()))]
@@ -47,18 +53,22 @@ def table() -> str:
 
 
 def _row(name: str, parts: dict[str, Any]) -> tuple[str, ...]:
-    seen = parts["task"]
-    answered = {"cancel": 'answers "cancel" at once', "decline": 'answers "no" at once'}
-    unasked = "is not asked"
+    # A library is observed in each era of the protocol, an agent in the one that it chooses.
+    tasks = [seen for part, seen in parts.items() if part != "dialogue"]
+    tasks.sort(key=itemgetter("protocol"))
+    seen = tasks[-1]
+    declined = {"cancel": 'answers "cancel" at once, then ', "decline": 'answers "no" at once, then '}
     return (
         name,
         seen["version"],
-        seen["protocol"],
+        ", ".join(task["protocol"] for task in tasks),
         f"`{seen['tool']}`",
         YES[seen["progress"]],
         YES[bool(seen["image"])],
-        YES["dialogue" in parts],
-        answered[seen["nobody there"][0]] if seen["nobody there"] else unasked,
+        YES["dialogue" in parts or "dialogue" in seen],
+        "".join(declined[answer] for answer in seen["nobody there"][:1]) + "`onetool answer`"
+        if "nobody there" in seen
+        else "up to its program",
     )
 
 

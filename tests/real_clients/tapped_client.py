@@ -22,8 +22,7 @@ from mcp_wire import process_stat
 from pace import PATIENCE, patiently
 from real_clients.client_programs import ClientProgram
 from real_clients.model_server import ScriptedModel
-from shared_server.published_clients import own_command
-from shared_server.shared_house import SharedHouse
+from shared_server.shared_house import SharedHouse, own_command
 
 SECONDS = 90.0
 """How long a client may take on a machine whose cores are all busy."""
@@ -36,6 +35,34 @@ ASKS_TERMINAL = {b"\x1b[6n": b"\x1b[1;1R", b"\x1b[c": b"\x1b[?62;c"}
 
 
 @dataclass(frozen=True)
+class Tap:
+    """A command that stands for ``onetool``, and notes what a client and OneTool say to each other."""
+
+    place: Path
+
+    @classmethod
+    def make(cls, place: Path, onetool: str = own_command()[0]) -> Tap:
+        """Make the command in the new directory *place*, before what a shell starts as *onetool*."""
+        place.mkdir()
+        tap = cls(place)
+        tap.command.write_text(f'#!/bin/sh\ntee -a {place}/said | {onetool} "$@" | tee -a {place}/heard\n')
+        tap.command.chmod(0o755)
+        return tap
+
+    @property
+    def command(self) -> Path:
+        """The command that the client starts."""
+        return self.place / "onetool"
+
+    @property
+    def said(self) -> list[dict[str, Any]]:
+        """What the client has said to OneTool so far."""
+        file = self.place / "said"
+        # The last line may not be whole yet.
+        return [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]] if file.exists() else []
+
+
+@dataclass(frozen=True)
 class TappedClient:
     """A client that is connected to OneTool, and to a model on loopback."""
 
@@ -43,6 +70,8 @@ class TappedClient:
     house: SharedHouse
     model: ScriptedModel
     place: Path
+    onetool: str = own_command()[0]
+    """What the shell starts behind the tap."""
 
     def connect(self) -> None:
         """Connect it as its user does, with a tap between it and OneTool, and set it up for the model."""
@@ -55,12 +84,9 @@ class TappedClient:
             file.parent.mkdir(parents=True, exist_ok=True)
             entry = {"type": "local", "command": [command, "serve", "--shared"], "timeout": 60_000}
             file.write_text(json.dumps({"mcp": {"onetool": entry}}))
-        self.place.mkdir()
-        tap = self.place / "onetool"
-        tap.write_text(f'#!/bin/sh\ntee -a {self.place}/said | {command} "$@" | tee -a {self.place}/heard\n')
-        tap.chmod(0o755)
+        tap = Tap.make(self.place, self.onetool)
         assert command in file.read_text()
-        file.write_text(file.read_text().replace(command, str(tap)))
+        file.write_text(file.read_text().replace(command, str(tap.command)))
         self.program.set_up(file, self.house.cwd, self.model.address)
 
     @property
@@ -78,20 +104,6 @@ class TappedClient:
                 del read[key]
         return read
 
-    def list_servers(self) -> str:
-        """Return what the client says about its servers."""
-        done = subprocess.run(
-            [*self.program.command, "mcp", "list"],
-            cwd=self.house.cwd,
-            env=self.environment | {"NO_COLOR": "1"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        return done.stdout + done.stderr
-
     @property
     def environment(self) -> dict[str, str]:
         """The environment of the client."""
@@ -101,17 +113,7 @@ class TappedClient:
     @property
     def said(self) -> list[dict[str, Any]]:
         """What the client has said to OneTool so far."""
-        return self._messages("said")
-
-    @property
-    def heard(self) -> list[dict[str, Any]]:
-        """What OneTool has said to the client so far."""
-        return self._messages("heard")
-
-    def _messages(self, name: str) -> list[dict[str, Any]]:
-        file = self.place / name
-        # The last line may not be whole yet.
-        return [json.loads(line) for line in file.read_bytes().split(b"\n")[:-1]] if file.exists() else []
+        return Tap(self.place).said
 
     # ------------------------------------------------------------ without a terminal
 
@@ -123,7 +125,8 @@ class TappedClient:
             process = subprocess.Popen(
                 command,
                 cwd=self.house.cwd,
-                env=self.environment | {"NO_COLOR": "1"},
+                # Claude Code's model is shown the tool without a search all the same, because the entry says so.
+                env=self.environment | {"NO_COLOR": "1", "ENABLE_TOOL_SEARCH": "true"},
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
@@ -135,14 +138,14 @@ class TappedClient:
             end_group(process.pid)
             process.wait()
 
-    def wait(self, process: subprocess.Popen[bytes], file: Path) -> None:
-        """Return when a program has made *file*; fail when the client ends before that."""
+    def wait(self, process: subprocess.Popen[bytes], is_so: Callable[[], bool], what: str) -> None:
+        """Return once something *is_so*; fail when the client ends before that."""
         for _ in patiently(SECONDS):
-            if file.exists():
+            if is_so():
                 return
             if process.poll() is not None:
                 break
-        raise AssertionError(f"no {file.name}: {self.printed()}\nthe model was shown: {self.model.shown}")
+        raise AssertionError(f"no {what}: {self.printed()}\nthe model was shown: {self.model.shown}")
 
     def press_ctrl_c(self, process: subprocess.Popen[bytes]) -> None:
         """Send what a terminal sends to the client and to all that it has started in its group; twice if need be."""

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from real_clients.agent_session import dialogue, install_lab, observe_dialogue, observe_task, script
-from real_clients.client_programs import PROGRAMS
+from real_clients.agent_session import (
+    asks,
+    dialogue,
+    install_lab,
+    observe_answers,
+    observe_dialogue,
+    observe_task,
+    observe_upgrade,
+    script,
+    upgraded,
+)
+from real_clients.client_programs import PROGRAMS, ClientProgram
 from real_clients.model_server import scripted_model
-from real_clients.observed import PAGE, compare, recorded, written
-from real_clients.tapped_client import TappedClient
+from real_clients.observed import PAGE, compare, recorded_versions, written
+from real_clients.published_clients import VERSIONS
+from real_clients.tapped_client import SECONDS, TappedClient
+from shared_server.installed_copy import InstalledCopy
 from shared_server.shared_house import SharedHouse, shared_house
 from system_package import require_programs
 
@@ -19,8 +32,8 @@ pytestmark = pytest.mark.timeout(600)  # the programs may have to be installed f
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedHouse]:
-    """The home of a user with all the agents, whose shared server runs."""
+def programs() -> dict[str, ClientProgram]:
+    """The agents, installed."""
     require_programs("npm", "node")
 
     async def install() -> None:
@@ -29,15 +42,21 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedHouse]:
                 tasks.create_task(program.install())
 
     asyncio.run(install())
+    return PROGRAMS
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory, programs: dict[str, ClientProgram]) -> Iterator[SharedHouse]:
+    """The home of a user with all the agents, whose shared server runs."""
     with shared_house(tmp_path_factory.mktemp("agents")) as made:
         install_lab(made.home)
         with made.client() as client:
-            assert client.run("lab.count(to=1)").text == "1"
+            assert client.run("lab.count(to=1)", timeout=SECONDS).text == "1"
         yield made
 
 
 LONG = ("gemini-cli", "opencode")
-"""Those that take too long to play the whole task each time; they list OneTool instead."""
+"""Those that take too long to play the whole task each time; they are asked instead."""
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.soak] * (name in LONG)) for name in PROGRAMS])
@@ -62,15 +81,26 @@ def test_a_person_allows_and_denies_a_call_in_the_dialogue_of_an_agent(name: str
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_an_agent_lists_onetool(name: str, house: SharedHouse) -> None:
-    with scripted_model([]) as model:
-        client = TappedClient(PROGRAMS[name], house, model, house.home / f"{name}-list")
+def test_a_person_allows_and_denies_a_call_in_a_terminal_beside_an_agent(name: str, house: SharedHouse) -> None:
+    with scripted_model(asks(house.cwd / "deleted.txt")) as model:
+        client = TappedClient(PROGRAMS[name], house, model, house.home / f"{name}-answers")
         client.connect()
-        assert "onetool" in client.list_servers()
+        observe_answers(client)
+
+
+def test_an_agent_is_served_on_when_another_version_is_installed(
+    programs: dict[str, ClientProgram], tmp_path: Path
+) -> None:
+    copy = InstalledCopy(tmp_path / "installed")
+    onetool = f"env -u PYTHONPATH {copy.python} -P -c 'from ot.entry import main; main()'"
+    with shared_house(tmp_path / "user") as house, scripted_model(upgraded(house)) as model:
+        install_lab(house.home)
+        client = TappedClient(programs["codex"], house, model, house.home / "codex-upgrade", onetool)
+        client.connect()
+        observe_upgrade(client, copy.upgrade)
 
 
 def test_the_file_is_about_the_versions_that_are_installed_and_the_page_shows_it() -> None:
-    versions = {name: parts["task"]["version"] for name, parts in recorded().items()}
-    assert versions == {name: program.version for name, program in PROGRAMS.items()}
+    assert recorded_versions() == {name: program.version for name, program in PROGRAMS.items()} | VERSIONS
     page = PAGE.read_text()
     assert written(page) == page, "run: python tests/real_clients/observed.py"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,7 +16,11 @@ from typing import Any
 from daemon.shared_user import SharedUser
 from pace import PATIENCE
 from server.asked_talk import place as place_with_pack
-from shared_server.published_clients import own_command
+
+
+def own_command(*arguments: str) -> tuple[str, ...]:
+    """Return the command line of ``onetool`` as it is installed."""
+    return (str(Path(sys.executable).with_name("onetool")), *arguments)
 
 
 @dataclass(frozen=True)

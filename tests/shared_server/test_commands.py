@@ -13,8 +13,8 @@ import pytest
 
 from daemon.shared_user import kill
 from pace import PATIENCE, wait_while
-from shared_server.published_clients import STARTED, WAITS, own_command
-from shared_server.shared_house import SharedHouse
+from real_clients.published_clients import STARTED, WAITS
+from shared_server.shared_house import SharedHouse, own_command
 
 COMMANDS = (
     ("run", "print('a\\x1b[31m'); 'no newline'"),

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from daemon.shared_user import kill, wait_until_gone
 from pace import wait_while
-from shared_server.published_clients import own_command
-from shared_server.shared_house import SharedHouse
+from shared_server.shared_house import SharedHouse, own_command
 
 
 def test_without_a_shared_server_there_is_nothing_to_show_or_end(house: SharedHouse) -> None:

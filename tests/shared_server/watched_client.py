@@ -12,8 +12,7 @@ from typing import Any, Self
 
 from daemon.shared_user import kill
 from pace import PATIENCE
-from shared_server.published_clients import own_command
-from shared_server.shared_house import SharedHouse
+from shared_server.shared_house import SharedHouse, own_command
 
 CLIENT = Path(__file__).with_name("steady_client.py")
 UNKNOWN = "its effect is not known"

@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 FILE = "declining-clients.json"
 TIMES = 2
-"""How often in a row a client must have done it: somebody may once hit a key by accident."""
+"""How often in a row a client must have done it to be named: somebody may once hit a key by accident."""
 MOST = 100
 
 
@@ -31,10 +31,6 @@ class DecliningClients:
             return {str(name): int(count) for name, count in found.items()}
         except (OSError, ValueError, LookupError, AttributeError, TypeError):
             return {}
-
-    def holds(self, client: str) -> bool:
-        """Return whether it is of no use to put questions to *client*."""
-        return self.counts().get(client, 0) >= TIMES
 
     def note(self, client: str, *, declined: bool) -> None:
         """Take note that *client* *declined* a question by itself, or that a person has answered."""

@@ -83,13 +83,13 @@ class QuestionPlaces:
         """Ask the client's user, or a person at a terminal where the client shows nobody the question."""
         if not self._has_terminal():
             return await self._ask_by_client(question)
-        declining = DecliningClients(self.workspace.paths.global_dir)
-        if not reaches or declining.holds(self.client):
+        if not reaches:
             return await self._ask_at_terminal(question)
         begun = time.monotonic()
         answer = await self.ask_client(question)
         too_fast = answer.action != "accept" and time.monotonic() - begun < FAST_SECONDS
-        declining.note(self.client, declined=too_fast)
+        # Only counted: a client that declines by itself in one mode has the same name in another that shows a dialogue.
+        DecliningClients(self.workspace.paths.global_dir).note(self.client, declined=too_fast)
         return await self._ask_at_terminal(question) if too_fast else answer
 
     async def _ask_at_both(self, question: Question) -> Answer:

@@ -287,6 +287,14 @@ def test_more_patience_than_ours_stays(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("own", "then"), [(', "alwaysLoad": false', False), ("", True)])
+def test_a_no_of_the_user_stays_no(tmp_path: Path, own: str, then: bool) -> None:
+    machine = Machine(tmp_path, CLIENTS["claude-code"])
+    write(machine.file, f'{{"mcpServers": {{"onetool": {{"command": "onetool"{own}}}}}}}')
+    machine.connect()
+    assert machine.listed.servers["onetool"]["alwaysLoad"] is then
+
+
 def test_an_entry_on_one_line_of_toml_stays_on_it(tmp_path: Path) -> None:
     machine = Machine(tmp_path, CLIENTS["codex"])
     write(machine.file, '[mcp_servers]\nonetool = { command = "onetool", enabled = true }\nb = { command = "x" }\n')

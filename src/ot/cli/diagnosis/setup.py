@@ -70,8 +70,10 @@ def client_findings(paths: Paths) -> Iterator[Finding]:
     learned = DecliningClients(paths.global_dir)
     for client, count in learned.counts().items():
         if count >= TIMES:
-            text = f"{client} declines questions by itself; they wait for onetool answer in a terminal"
-            yield Finding("clients", "note", text, f"if it was you who declined: rm {learned.file} has it asked again")
+            text = f"{client} declines questions by itself; they then wait for onetool answer in a terminal"
+            yield Finding(
+                "clients", "note", text, f"an answer in the client ends this note, and so does rm {learned.file}"
+            )
 
 
 def uv_findings(needed: bool) -> Iterator[Finding]:

@@ -188,9 +188,11 @@ def _updated(client: Client, listed: ServerList, name: str, entry: Mapping[str, 
 
 
 def _kept(old: Any, new: Any) -> Any:
-    """Return *new*, with more variables and with more patience where the old entry has them."""
+    """Return *new*, with more variables and with more patience where the old entry has them; a yes or no stays."""
     if isinstance(new, dict):
         return {**table(old), **table(new)}
+    if isinstance(new, bool) and isinstance(old, bool):
+        return old
     return max(old, new) if isinstance(new, int) and isinstance(old, int | float) else new
 
 

@@ -50,8 +50,8 @@ class Client:
     """The command that is there when the client is installed."""
     typed: bool = False
     """Whether an entry says that its server is a process."""
-    patience: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The keys of an entry that say how long the client waits, where it would wait too briefly by itself."""
+    own_keys: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What else OneTool's entry says: how long the client waits, or that its model is shown the tool at once."""
     link: Callable[[str, Mapping[str, Any]], str] | None = None
     """Makes a link that adds a server when it is opened."""
     has_project: bool = True
@@ -71,7 +71,7 @@ class Client:
         """Return the entry of a server that is started by *command*, as the client writes it."""
         entry: dict[str, Any] = {"type": "stdio"} if self.typed else {}
         entry |= {"command": command[0], "args": list(command[1:])}
-        return entry | ({"env": dict(env)} if env else {}) | dict(self.patience)
+        return entry | ({"env": dict(env)} if env else {}) | dict(self.own_keys)
 
     def _place(self, path: str, key: str, around: Surroundings) -> ClientFile:
         variable, _, usual = path.rpartition("=")
@@ -153,8 +153,10 @@ CLIENTS: Mapping[str, Client] = {
             },
             projects="projects",
             off=("disabledMcpServers", "disabledMcpjsonServers"),
+            other_keys=("alwaysLoad",),
             program="claude",
             typed=True,
+            own_keys={"alwaysLoad": True},
         ),
         Client(
             "claude-desktop",
@@ -204,7 +206,7 @@ CLIENTS: Mapping[str, Client] = {
             ),
             adapted=_from_codex,
             program="codex",
-            patience={"startup_timeout_sec": 60, "tool_timeout_sec": 600},
+            own_keys={"startup_timeout_sec": 60, "tool_timeout_sec": 600},
         ),
         Client(
             "windsurf",
@@ -225,7 +227,7 @@ CLIENTS: Mapping[str, Client] = {
             adapted=_from_zed,
             no_command="an extension of Zed brings it: only Zed knows its command",
             program="zed",
-            patience={"timeout": 600},
+            own_keys={"timeout": 600},
             afterwards="nothing: Zed notices by itself",
         ),
         Client(

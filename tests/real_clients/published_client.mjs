@@ -8,7 +8,8 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 const { command, args, env, cwd, era, started, told, ...programs } = JSON.parse(process.argv[2]);
 const { asks, waits, counts, large, reads, draws, crashes } = programs;
 const questions = [];
-const answers = [{ action: "accept", content: { decision: "allow" } }, { action: "decline" }];
+// Declining at once would not count: nobody can have read the question.
+const answers = ["allow", "deny"].map((decision) => ({ action: "accept", content: { decision } }));
 const client = new Client(
   { name: "published", version: "1" },
   {
@@ -58,8 +59,8 @@ await client.connect(new StdioClientTransport({ command, args, env, cwd, stderr:
 const { tools } = await client.listTools();
 const seen = {
   tools: tools.map((tool) => tool.name),
-  allowed: await run(asks),
-  declined: await run(asks),
+  allowed: await run(asks[0]),
+  declined: await run(asks[1]),
   cancelled: await cancelled(),
   ...(await seenOfPacks()),
   crashed: await run(crashes).then((reply) => reply.text, (error) => error.message),
