@@ -18,8 +18,7 @@ from answering import listed
 from daemon.shared_user import is_alone, kill, wait_until_gone
 from mcp_wire import WireServer
 from pace import patiently, wait_while
-from shared_server.published_clients import own_command
-from shared_server.shared_house import SharedHouse, shared_house
+from shared_server.shared_house import SharedHouse, own_command, shared_house
 from shared_server.test_kills import is_alive, processes_of
 from terminal import ONETOOL, at_terminal
 
