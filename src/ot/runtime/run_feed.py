@@ -122,7 +122,7 @@ class RunFeed:
 
     def end(self, row: RunRow, reply: Reply | None) -> None:
         """Tell how a run has ended; one without a reply was cancelled by its client."""
-        result = self._text(reply.texts[0]) if reply and reply.texts else ""
+        result = self._text(reply.texts[0].strip()) if reply and reply.texts else ""
         fields = {"run": row.run, "seconds": row.duration_ms / 1000, "error": row.error_type, "calls": row.calls}
         self._put(_line("ended", {**fields, "chars": row.chars_out, "result": result}))
 
@@ -172,9 +172,11 @@ class RunFeed:
                 fields = {"done": brief_repr(done, MAX_VALUE), "total": brief_repr(total, MAX_VALUE)}
                 return "progress", {"tool": tool, "message": self._text(message), **fields}
             case QuestionAsked(question=question):
-                return "asks", {"tool": question.tool, "text": self._text(question.message)}
+                budget = self._budget(self.open.get(event.run))
+                return "asks", {"tool": question.tool, "text": self._text(question.message), **budget}
             case QuestionAnswered(question=question, answer=answer):
-                return "answered", {"tool": question.tool, "answer": answer.action}
+                budget = self._budget(self.open.get(event.run))
+                return "answered", {"tool": question.tool, "answer": answer.action, **budget}
 
     def _story(self, trail: RunTrail) -> Iterator[bytes]:
         """Yield what a watcher who comes late has missed of a run."""
