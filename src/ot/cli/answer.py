@@ -27,7 +27,7 @@ MAX_PLACE = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedQuestion:
     """A question that waits, and the connection on which it can be answered."""
 
     fields: dict[str, Any]
@@ -75,18 +75,18 @@ def answer(
             answer_here(waiting[0])
 
 
-def _is_meant(asked: Asked, code: str) -> bool:
+def _is_meant(asked: AskedQuestion, code: str) -> bool:
     return asked.code == code.upper() or (bool(asked.fields["run"]) and asked.fields["run"] == code)
 
 
-def _row(asked: Asked) -> tuple[str, ...]:
+def _row(asked: AskedQuestion) -> tuple[str, ...]:
     return asked.code, asked.tool, asked.whose, asked.fields["directory"]
 
 
 # ---------------------------------------------------------------- answering
 
 
-def answer_here(asked: Asked) -> None:
+def answer_here(asked: AskedQuestion) -> None:
     """Ask the person at this terminal, and send the answer; a failure ends the command."""
     _require_terminal()
     given = _ask(asked.fields)
@@ -134,15 +134,15 @@ def _ask(fields: dict[str, Any]) -> Answer:
 # ---------------------------------------------------------------- the servers
 
 
-def find_questions(connections: ExitStack) -> list[Asked]:
+def find_questions(connections: ExitStack) -> list[AskedQuestion]:
     """Return all questions that wait, the oldest first."""
-    found: list[Asked] = []
+    found: list[AskedQuestion] = []
     for path in _sockets():
         server = connections.enter_context(socket.socket(socket.AF_UNIX))
         server.settimeout(ANSWER_SECONDS)
         try:
             server.connect(str(path))
-            found += (Asked(fields, server) for fields in _read_line(server).get("questions", ()))
+            found += (AskedQuestion(fields, server) for fields in _read_line(server).get("questions", ()))
         except ConnectionRefusedError:
             path.unlink(missing_ok=True)  # one that was killed has left it
         except (OSError, ValueError):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ot.cli.answer import Asked, find_questions
+from ot.cli.answer import AskedQuestion, find_questions
 from ot.cli.sharing.running_servers import open_feed
 from ot.relay.place import Unshared, private_directory
 
@@ -91,7 +91,7 @@ class ServerFeeds:
                 return True
         return False
 
-    def questions(self) -> tuple[list[Asked], list[Event]]:
+    def questions(self) -> tuple[list[AskedQuestion], list[Event]]:
         """Return the questions that wait in any server, and an event for each that is new; no connection is kept."""
         with ExitStack() as connections:
             waiting = find_questions(connections)
@@ -105,7 +105,7 @@ class ServerFeeds:
             feed.connection.close()
 
 
-def _question(asked: Asked) -> Event:
+def _question(asked: AskedQuestion) -> Event:
     shown = {"code": asked.code, "tool": asked.tool, "whose": asked.whose, "directory": asked.fields["directory"]}
     message = asked.fields["question"]["message"]
     return {"event": "question", "at": asked.fields["since"], "server": 0, **shown, "message": message}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rich.console import Group
 from rich.text import Text
 
-from ot.cli.answer import Asked
+from ot.cli.answer import AskedQuestion
 from ot.cli.ps import at_home
 from ot.cli.terminal import counted
 from ot.cli.watching.watched_runs import SHORT, WatchedCall, WatchedRun, WatchedRuns, duration
@@ -28,7 +28,7 @@ class WatchScreen:
     """What is shown, and what of it is chosen."""
 
     runs: WatchedRuns
-    questions: Sequence[Asked] = ()
+    questions: Sequence[AskedQuestion] = ()
     elsewhere: Sequence[WatchedRun] = ()
     """Runs in the background that no shared server carries out."""
     past: list[WatchedRun] | None = None
@@ -107,7 +107,7 @@ class WatchScreen:
         return [*_about(run), *_program(run, room - len(calls) - len(said) - 2), *said, *calls]
 
 
-def _question(asked: Asked) -> Text:
+def _question(asked: AskedQuestion) -> Text:
     where = f"  {asked.whose}, {at_home(asked.fields['directory'])}"
     return _line(
         ("? ", "bold yellow"), (asked.tool, "bold"), f" asks first  {asked.code}", where, ("  a answers", "dim")
