@@ -28,7 +28,7 @@ LOOK_SECONDS = 1.0
 """How often new servers and questions are looked for."""
 LEDGER_SECONDS = 5.0
 """How often the ledger is looked into for runs in the background that no shared server carries out."""
-DRAW_SECONDS = 0.25
+DRAW_SECONDS = 0.5
 MOST = 100
 ARROWS = {"\x1b[A": "k", "\x1b[B": "j", "\x1b[C": "l", "\x1b[D": "h"}
 KEY = re.compile(r"\x1b\[[A-D]|.", re.DOTALL)

@@ -27,7 +27,7 @@ from ot.runtime.run_events import (
 from ot.runtime.run_trail import RunTrail
 from ot.stats.rows import RunRow
 
-BATCH_SECONDS = 0.05
+BATCH_SECONDS = 0.1
 """What happens within it goes to a watcher in one piece."""
 MOST_BYTES = 4 << 20
 """What waits for a watcher that does not read; of more, only the number is kept."""
