@@ -246,6 +246,8 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         find_tools=partial(ot_pack.find_tools, registry),
         unused_secrets=loaded.unused_secrets,
         models=partial(_model_of_a_run, loaded, host),
+        feed=host.feed,
+        directory=str(parts.paths.cwd),
     )
     freshness = _freshness(loaded, parts, found)
     in_vain = [name for name in config.packs.disabled if name not in disabled]

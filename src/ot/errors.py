@@ -397,6 +397,10 @@ class LimitExceeded(RunError):
     """The section of the settings that has the limit."""
 
 
+class RunCancelled(RunError):
+    """The user cancelled the run from a terminal; the program could not catch it."""
+
+
 class RunFenced(RunError):
     """Another start of a run in the background has taken the place of this one, which must do nothing more."""
 

@@ -25,6 +25,7 @@ from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.analysis_packages import AnalysisPackages
+from ot.runtime.run_feed import RunFeed
 from ot.runtime.snippet_renderer import SnippetRenderer
 from ot.servers.asking_servers import AskingServers
 from ot.servers.auth.account import ServerAccount
@@ -81,6 +82,7 @@ class Host:
         self.renderer = SnippetRenderer()
         self._issued: dict[str, IssuedSecrets] = {}
         self.redaction = SharedRedaction()
+        self.feed = RunFeed(self.redaction.redact)
         self.workers = WorkerPool(paths.global_dir, paths.environ)
         self._helper: WorkerSpec | None = None
         self.model_places = asyncio.Semaphore(MODEL_QUESTIONS)

@@ -34,7 +34,7 @@ async def test_fences_are_taken_off_by_the_fence_processor_alone(
     async with running_app(tmp_path) as app:
         assert value_of(await app.run(command)) == "42"
         monkeypatch.setattr(fence_processor, "_strip_once", lambda text: text)
-        assert "SyntaxError" in error_of(await app.run(command))
+        assert "SyntaxError" in error_of(await app.run("```python\n43\n```"))
 
 
 @pytest.mark.scenario("000-37")

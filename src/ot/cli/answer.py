@@ -27,7 +27,7 @@ MAX_PLACE = 60
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class AskedQuestion:
     """A question that waits, and the connection on which it can be answered."""
 
     fields: dict[str, Any]
@@ -35,7 +35,21 @@ class _Asked:
 
     @property
     def code(self) -> str:
+        """What names it."""
         return self.fields["code"]
+
+    @property
+    def tool(self) -> str:
+        """The tool that asks first, or the first line of what is asked."""
+        return self.fields["question"]["tool"] or self.fields["question"]["message"].partition("\n")[0]
+
+    @property
+    def whose(self) -> str:
+        """Whose run asks."""
+        from ot.brief_repr import quoted_text
+
+        run: str = self.fields["run"]
+        return f"run {run}" if run else quoted_text(self.fields["client"], MAX_PLACE)
 
 
 def answer(
@@ -47,7 +61,7 @@ def answer(
 ) -> None:
     """Answer what a run asks, in this terminal; without a code, the one question that waits."""
     with ExitStack() as connections:
-        waiting = [asked for asked in _waiting(connections) if not code or _is_meant(asked, code)]
+        waiting = [asked for asked in find_questions(connections) if not code or _is_meant(asked, code)]
         if list_ or as_json:
             rows = [asked.fields for asked in waiting]
             echo_either(as_json, {"questions": rows}, columns([_row(asked) for asked in waiting]))
@@ -58,26 +72,22 @@ def answer(
             for line in columns([_row(asked) for asked in waiting]):
                 echo(line)
         else:
-            _answer(waiting[0])
+            answer_here(waiting[0])
 
 
-def _is_meant(asked: _Asked, code: str) -> bool:
+def _is_meant(asked: AskedQuestion, code: str) -> bool:
     return asked.code == code.upper() or (bool(asked.fields["run"]) and asked.fields["run"] == code)
 
 
-def _row(asked: _Asked) -> tuple[str, ...]:
-    from ot.brief_repr import quoted_text
-
-    fields = asked.fields
-    what: str = fields["question"]["tool"] or fields["question"]["message"].partition("\n")[0]
-    whose = fields["run"] and f"run {fields['run']}"
-    return fields["code"], what, whose or quoted_text(fields["client"], MAX_PLACE), fields["directory"]
+def _row(asked: AskedQuestion) -> tuple[str, ...]:
+    return asked.code, asked.tool, asked.whose, asked.fields["directory"]
 
 
 # ---------------------------------------------------------------- answering
 
 
-def _answer(asked: _Asked) -> None:
+def answer_here(asked: AskedQuestion) -> None:
+    """Ask the person at this terminal, and send the answer; a failure ends the command."""
     from ot.cli.terminal.prompts import fit
 
     _require_terminal()
@@ -136,15 +146,15 @@ def _ask(fields: dict[str, Any]) -> Answer:
 # ---------------------------------------------------------------- the servers
 
 
-def _waiting(connections: ExitStack) -> list[_Asked]:
+def find_questions(connections: ExitStack) -> list[AskedQuestion]:
     """Return all questions that wait, the oldest first."""
-    found: list[_Asked] = []
+    found: list[AskedQuestion] = []
     for path in _sockets():
         server = connections.enter_context(socket.socket(socket.AF_UNIX))
         server.settimeout(ANSWER_SECONDS)
         try:
             server.connect(str(path))
-            found += (_Asked(fields, server) for fields in _read_line(server).get("questions", ()))
+            found += (AskedQuestion(fields, server) for fields in _read_line(server).get("questions", ()))
         except ConnectionRefusedError:
             path.unlink(missing_ok=True)  # one that was killed has left it
         except (OSError, ValueError):

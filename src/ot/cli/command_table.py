@@ -43,6 +43,12 @@ COMMANDS = {
             """onetool run 'file.search(pattern="TODO", path="src")'""",
         ),
         ("answer", "answer:answer", "Answer what a run asks, in any terminal.", "onetool answer"),
+        (
+            "watch",
+            "watch:watch",
+            "Show what runs do while they do it, and cancel them.",
+            "onetool watch --json | jq .tool",
+        ),
         ("list", "tools:list_", "List the packs, or the tools of one.", "onetool list --tokens"),
         ("search", "tools:search", "Find tools by the words of a task.", "onetool search read lines of a file"),
         ("show", "show:show", "Show a tool: signature, description, source, policy.", "onetool show file.read"),

@@ -44,13 +44,13 @@ def _lines(server: RunningServer) -> Iterator[str]:
     up = age(state["since"])
     yield f"OneTool {state['build']}, process {state['pid']}, for {up}, {counted(len(clients), 'client')}"
     rows = [
-        (one["client"] or "unknown", age(one["since"]), counted(one["runs"], "run"), _home(one["cwd"]))
+        (one["client"] or "unknown", age(one["since"]), counted(one["runs"], "run"), at_home(one["cwd"]))
         for one in sorted(clients, key=lambda one: one["since"])
     ]
     yield from (f"  {line}" for line in columns(rows)) if rows else ()
 
 
-def _home(path: str) -> str:
+def at_home(path: str) -> str:
     """Return *path* as a user writes it."""
     try:
         return f"~/{Path(path).relative_to(Path.home())}".removesuffix("/.")

@@ -68,17 +68,35 @@ def follow(id: RunArgument, as_json: AsJson = False) -> None:
 def cancel(id: RunArgument, as_json: AsJson = False) -> None:
     """Stop a run in the background: what it has done stays done, and its report says what that is."""
 
+    status, left = cancel_run(id)
+    if status is None:
+        fail(f"there is no run '{id}' of yours in the background: onetool runs list", NOT_FOUND)
+    ended = f"Run {id} has ended: {status.state}." if status.end else f"Run {id} is asked to stop."
+    echo_either(as_json, run_row(status, left), [ended + (f" But {LEFT}." if left else "")])
+
+
+def cancel_run(id: str) -> tuple[RunStatus | None, bool]:
+    """Want a run in the background to end; return what is known of it, and whether nobody carries it out."""
+
     async def stop() -> tuple[RunStatus | None, bool]:
         async with _ledger() as ledger:
             if ledger is None:
                 return None, False
             return await ledger.cancel(_principal(), id), id in await ledger.left_behind()
 
-    status, left = _done(stop())
-    if status is None:
-        fail(f"there is no run '{id}' of yours in the background: onetool runs list", NOT_FOUND)
-    ended = f"Run {id} has ended: {status.state}." if status.end else f"Run {id} is asked to stop."
-    echo_either(as_json, run_row(status, left), [ended + (f" But {LEFT}." if left else "")])
+    return _done(stop())
+
+
+def open_runs() -> list[RunStatus]:
+    """Return the latest runs in the background that have not ended, and that somebody carries out."""
+
+    async def read() -> list[RunStatus]:
+        async with _ledger() as ledger:
+            found = await ledger.runs(_principal(), MOST_LISTED) if ledger else []
+            left = set(await ledger.left_behind()) if ledger else ()
+            return [status for status in found if status.end is None and status.run.id not in left]
+
+    return _done(read())
 
 
 # ---------------------------------------------------------------- the ledger

@@ -15,6 +15,7 @@ from typing import Any
 from ot.daemon.commands import TypedCommand, is_command
 from ot.daemon.handshake import client_process, is_control, read_header, refuse, welcome
 from ot.daemon.life import Life
+from ot.daemon.watching import serve_watcher
 from ot.errors import OneToolError
 from ot.host import Host
 from ot.processes.peer import ClientRefused, ServerRetires, require_own_peer
@@ -49,6 +50,7 @@ class SharedServer:
         self._commands: dict[TypedCommand, Workspace] = {}
         self._clients: set[asyncio.Task[Any]] = set()
         """Those who are greeted or served now."""
+        self._watching: set[asyncio.Task[Any]] = set()
         self._used = time.monotonic()
         self._takes_clients = True
         self._ended = asyncio.Event()
@@ -66,9 +68,10 @@ class SharedServer:
             self.retire()
             looking.cancel()
             server.close()
-            for client in self._clients:
-                client.cancel()
-            await asyncio.gather(*self._clients, return_exceptions=True)
+            tasks = {*self._clients, *self._watching}
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     # ---------------------------------------------------------------- life
 
@@ -128,7 +131,7 @@ class SharedServer:
             require_own_peer(client)
         header = await read_header(reader)
         if is_control(header):
-            await self._control(header, writer)
+            await self._control(header, reader, writer)
             return
         self._require_own_build(header)
         if is_command(header):
@@ -188,14 +191,27 @@ class SharedServer:
             ],
         }
 
-    async def _control(self, header: Header, writer: asyncio.StreamWriter) -> None:
-        """Answer with one line of JSON; a connection that asked for the end is closed by it."""
+    async def _control(self, header: Header, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer with one line of JSON; more follow for who watches, and the end closes who asked for it."""
         asked = header.argv[1:]
-        if asked not in ((), (b"stop",), (b"stop", b"now")):
-            raise ClientRefused("control takes nothing, stop, or stop now")
+        if asked not in ((), (b"watch",), (b"stop",), (b"stop", b"now")):
+            raise ClientRefused("control takes nothing, watch, stop, or stop now")
         welcome(writer)
         writer.write(json.dumps(self.state()).encode() + b"\n")
         await writer.drain()
-        if asked:
+        if asked == (b"watch",):
+            await self._be_watched(reader, writer)
+        elif asked:
             self.stop(now=len(asked) > 1)
             await self._ended.wait()
+
+    async def _be_watched(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        watching = asyncio.current_task()
+        assert watching is not None
+        # Who watches does not keep the server: it ends when nobody else needs it.
+        self._clients.discard(watching)
+        self._watching.add(watching)
+        try:
+            await serve_watcher(self._host.feed, reader, writer)
+        finally:
+            self._watching.discard(watching)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ot.config.models import Limits
@@ -38,6 +37,21 @@ from ot.values.plain import plain_arguments
 PAGE_TOOL = "ot.result"
 SHOW_TOOL = "ot.show"
 NOTHING_TO_SHOW = "there is no image, audio or file of a tool in it, or it is shown already: print it, or return it"
+CALLED_OFF = "the user cancelled this call (onetool watch); whether it took effect is unknown"
+
+
+@dataclass(slots=True, eq=False)
+class CallUnderWay:
+    """A call of the program that has not ended."""
+
+    tool: str
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    line: int | None
+    started: float
+    task: asyncio.Task[Any] | None
+    called_off: bool = False
+    """Whether who watches has cancelled it."""
 
 
 class PackProxy:
@@ -63,7 +77,7 @@ class PackProxy:
         self._caller = caller.with_ask(budget.consent.ask) if budget.consent else caller
         self._run_id = run_id
         self._start = start
-        self._tell = tell
+        self.tell = tell
         self.printed = PrintCapture(limits.print_bytes)
         self._in_flight = asyncio.Semaphore(limits.calls_in_flight)
         self._ids = itertools.count(1)
@@ -83,7 +97,7 @@ class PackProxy:
         """Whether what was foreseen of calls may be otherwise at the next run, though the registry is the same."""
         self.called_alone = ""
         """The tool that is called without a program."""
-        self._under_way: Counter[str] = Counter()
+        self.under_way: dict[int, CallUnderWay] = {}
         self._files = FileCalls(executor, budget, lambda: self._context(None), limits.value_bytes)
 
     @property
@@ -134,16 +148,32 @@ class PackProxy:
         self._budget.spend_call()
         _require_names(pack, name, kwargs)
         name = self._spell(pack, name)
-        self._note(pack, f"{pack}.{name}")
-        self._under_way[f"{pack}.{name}"] += 1
+        tool, number, task = f"{pack}.{name}", next(self._ids), asyncio.current_task()
+        self._note(pack, tool)
+        call = self.under_way[number] = CallUnderWay(tool, args, kwargs, line, time.monotonic(), task)
         try:
             async with self._in_flight:
-                return await self._checked_call(pack, name, args, kwargs, line, key)
+                return await self._checked_call(pack, name, args, kwargs, line, key, number)
         except ToolError as error:
             self.failed = error
             raise
+        except asyncio.CancelledError:
+            if not call.called_off or task is None:
+                raise
+            task.uncancel()
+            self.failed = ToolFailed(tool, "CancelledError", CALLED_OFF)
+            raise self.failed from None
         finally:
-            self._under_way[f"{pack}.{name}"] -= 1
+            del self.under_way[number]
+
+    def cancel_call(self, number: int) -> bool:
+        """End that call of the program, which may catch it; return whether it was under way."""
+        call = self.under_way.get(number)
+        if call is None or call.task is None:
+            return False
+        call.called_off = True
+        call.task.cancel()
+        return True
 
     async def foresee(
         self, pack: str, name: str, arguments: tuple[Sequence[Any], Mapping[str, Any]] | None, *, must_exist: bool
@@ -191,6 +221,7 @@ class PackProxy:
         kwargs: Mapping[str, Any],
         line: int | None = None,
         key: str = "",
+        number: int = 0,
     ) -> Any:
         tool = self._tool(pack, name)
         require_few(tool, len(args) + len(kwargs))
@@ -200,7 +231,7 @@ class PackProxy:
             self.tolerated.add("dict-argument")
             given, named = (), meant
         self.calls += 1
-        value, chars = await self._told_call(tool, given, named, self._context(line, key))
+        value, chars = await self._told_call(tool, given, named, self._context(line, key, number))
         self.returned.note(f"{pack}.{name}", value, chars)
         if f"{pack}.{name}" == SHOW_TOOL and not self.blocks.show(value):
             raise ToolFailed(SHOW_TOOL, "ValueError", NOTHING_TO_SHOW)
@@ -225,10 +256,9 @@ class PackProxy:
         self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
     ) -> tuple[Any, int]:
         """Return what the door returns, and tell when the call starts and ends."""
-        if self._tell is None:
-            return await self._executor.call(tool.pack, tool.name, args, kwargs, context)
-        started, error, chars = time.monotonic(), "", 0
-        self._tell(CallStarted(self._run_id, context.call_id, tool.full_name, tuple(args), kwargs, context.line))
+        started, error, value, chars = time.monotonic(), "", None, 0
+        if self.tell:
+            self.tell(CallStarted(self._run_id, context.call_id, tool.full_name, tuple(args), kwargs, context.line))
         try:
             value, chars = await self._executor.call(tool.pack, tool.name, args, kwargs, context)
             return value, chars
@@ -236,15 +266,16 @@ class PackProxy:
             error = failure.kind if isinstance(failure, ToolFailed) else type(failure).__name__
             raise
         finally:
-            seconds = time.monotonic() - started
-            self._tell(CallEnded(self._run_id, context.call_id, tool.full_name, seconds, error, chars))
+            if self.tell:  # who began to watch meanwhile knows that the call has started
+                seconds = time.monotonic() - started
+                self.tell(CallEnded(self._run_id, context.call_id, tool.full_name, seconds, error, chars, value))
 
-    def _context(self, line: int | None, key: str = "") -> CallContext:
+    def _context(self, line: int | None, key: str = "", number: int = 0) -> CallContext:
         clock, consent = self._budget.deadline, self._budget.consent
         return CallContext(
             self._caller,
             self._run_id,
-            next(self._ids),
+            number or next(self._ids),
             clock.at,
             told=self._told,
             call=self._call_back,
@@ -261,7 +292,7 @@ class PackProxy:
 
     def _foresee(self, tool: str, line: int | None) -> CallForecast:
         """Return what is known of the calls of *tool* that wait and that are to come."""
-        waiting = self._under_way[tool]
+        waiting = sum(call.tool == tool for call in self.under_way.values())
         if self.program:
             foreseen = foreseen_calls(self.program, tool, line, waiting)
             # How often the outer program starts this one, its text does not tell.
@@ -280,9 +311,9 @@ class PackProxy:
     def _told(self, what: str, tool: str, details: Mapping[str, Any]) -> None:
         if what == "print":
             self._print(tool, str(details.get("text", "")))
-        elif what == "progress" and self._tell:
+        elif what == "progress" and self.tell:
             done, total, message = details.get("done"), details.get("total"), str(details.get("message", ""))[:500]
-            self._tell(Progress(done, total, message, tool, self._run_id))
+            self.tell(Progress(done, total, message, tool, self._run_id))
         elif what == "content":
             self._take_block(details["block"], str(details.get("id", "")))
         elif what == "meta":
@@ -292,13 +323,13 @@ class PackProxy:
 
     def _print(self, tool: str, text: str) -> None:
         self.printed("stdout", text)
-        if self._tell:
-            self._tell(Printed(self._run_id, text, tool))
+        if self.tell:
+            self.tell(Printed(self._run_id, text, tool))
 
     def note_print(self, text: str) -> None:
         """Tell what the program prints; the engine keeps it for the reply."""
-        if self._tell:
-            self._tell(Printed(self._run_id, text))
+        if self.tell:
+            self.tell(Printed(self._run_id, text))
 
     def _take_block(self, block: Mapping[str, Any], id: str) -> None:
         if id:

@@ -41,6 +41,11 @@ class RunBudget:
         self._most_calls, self._most_file_calls = limits.calls, limits.file_calls
         self._root = outer._root if outer else self
 
+    @property
+    def calls_used(self) -> tuple[int, int]:
+        """The tool calls of the outermost run so far, and how many it may make."""
+        return self._root.calls, self._root._most_calls
+
     def spend_call(self) -> None:
         """Count one tool call, on the outermost run's account.
 

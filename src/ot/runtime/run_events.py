@@ -23,7 +23,7 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """A call has ended; ``error`` names what it failed with, ``chars`` is the size of what it returned."""
+    """A call has ended; ``error`` names what it failed with, ``chars`` is the size of the ``value`` it returned."""
 
     run: str
     call: int
@@ -31,6 +31,7 @@ class CallEnded:
     seconds: float
     error: str = ""
     chars: int = 0
+    value: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import anyio.to_thread
 
 from ot.config.models import Limits, Security
-from ot.errors import LimitExceeded, NotSupported, OneToolError, ProgramFailed, RunError, ToolError, WrongCalls
+from ot.errors import (
+    LimitExceeded,
+    NotSupported,
+    OneToolError,
+    ProgramFailed,
+    RunCancelled,
+    RunError,
+    ToolError,
+    WrongCalls,
+)
 from ot.execution.caller import Caller
 from ot.execution.consent import RunConsent
 from ot.execution.deadline import Deadline
@@ -39,7 +47,9 @@ from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import BareReply, Reply
 from ot.runtime.reply_blocks import ReplyBlocks
 from ot.runtime.run_budget import MAX_DEPTH, RunBudget, RunStart, current_budget
-from ot.runtime.run_events import TellEvent, telling
+from ot.runtime.run_events import TellEvent
+from ot.runtime.run_feed import RunFeed
+from ot.runtime.run_trail import RunTrail
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
 from ot.runtime.tolerances import program_in, tolerate, unwrapped
@@ -59,49 +69,6 @@ WRITE_SECONDS = 1.0
 """What a run that has used up its time still gets for its reply."""
 PAGE = ("ot", "result")
 """The call whose value may be a page of a stored result, which is bounded already and never stored again."""
-
-
-@dataclass
-class _Trail:
-    """How far one run has come, for the reply to tell."""
-
-    caller: Caller
-    run_id: str = field(default_factory=lambda: secrets.token_hex(8))
-    start: int = 0
-    seconds: float | None = None
-    """How long a run in the background may take."""
-    tell: TellEvent | None = None
-    session: str = ""
-    format: str | None = None
-    """The format of the reply, where the program asks for none."""
-    started: float = field(default_factory=time.monotonic)
-    program: Program | None = None
-    packs: PackProxy | None = None
-    called: tuple[str, str] | None = None
-    """The tool that is called without a program."""
-    bare: bool = False
-    """Whether nothing is to be written out: another program wants the value."""
-    outcome: Outcome | None = None
-
-    @property
-    def tolerated(self) -> list[str]:
-        """The rows of the table of tolerances that were used."""
-        found = (self.program, self.packs, self.outcome)
-        return list(dict.fromkeys(row for part in found if part for row in part.tolerated))
-
-    @property
-    def asking(self) -> Caller:
-        """The caller; observers hear of its questions."""
-        ask = self.caller.ask
-        return self.caller.with_ask(telling(ask, self.run_id, self.tell)) if ask and self.tell else self.caller
-
-    @property
-    def single_call(self) -> tuple[str, str] | None:
-        return self.program.single_call if self.program else self.called
-
-    @property
-    def tools(self) -> list[str]:
-        return self.packs.tools_called if self.packs else []
 
 
 class Runner:
@@ -126,11 +93,14 @@ class Runner:
         find_tools: Callable[[str], Sequence[Tool]] = lambda query: (),
         models: Callable[[], OpenModel] = lambda: no_model,
         unused_secrets: Sequence[str] = (),
+        feed: RunFeed | None = None,
+        directory: str = "",
     ) -> None:
         """Put together what one run needs; *redact* takes secrets out of every text that leaves.
 
         *find_tools* returns the tools that fit some words best; it may take its time. *models* is called once a run,
         for the model that its tools may ask. *unused_secrets* say which files with secrets are not used, and why.
+        *feed* shows runs, as those of *directory*, to a person who watches.
         """
         self.executor = executor
         self.engine = engine
@@ -151,6 +121,8 @@ class Runner:
         self._readings: dict[tuple[str, bool], Program] = {}
         self._faultless: set[Program] = set()
         """Programs in which no mistake was found, and none can be as long as the registry is the same."""
+        self._feed = feed or RunFeed(redact)
+        self._directory = directory
 
     async def read(self, command: str, *, session: str = "") -> Reading:
         """Return *command* as read once and for all: fences off, snippet and aliases written out, parsed."""
@@ -201,9 +173,10 @@ class Runner:
         Runs that name the same *session* share their variables; *format* is for a program that asks for none.
         *background* is the start that this is of a run in the background.
         """
-        trail = _Trail(
-            caller, tell=tell, session=session, format=format, started=reading.started, program=reading.program
-        )
+        trail = RunTrail(
+            caller, tell=tell, session=session, format=format, started=reading.started, program=reading.program,
+            directory=self._directory,
+        )  # fmt: skip
         if background:
             trail.run_id, trail.start, trail.seconds = background
         return await self._recorded(trail, reading.chars, lambda budget: self._outcome(reading, trail, budget))
@@ -223,7 +196,7 @@ class Runner:
 
         A *bare* one is a BareReply. *key* is what whoever asks knows the call by.
         """
-        trail = _Trail(caller, tell=tell, called=(pack, name), bare=bare)
+        trail = RunTrail(caller, tell=tell, called=(pack, name), bare=bare, directory=self._directory)
 
         async def outcome(budget: RunBudget) -> Outcome:
             trail.packs = self._reach(trail, budget)
@@ -232,36 +205,51 @@ class Runner:
 
         return await self._recorded(trail, 0, outcome)
 
-    async def _recorded(self, trail: _Trail, chars_in: int, work: Callable[[RunBudget], Awaitable[Outcome]]) -> Reply:
+    async def _recorded(self, trail: RunTrail, chars_in: int, work: Callable[[RunBudget], Awaitable[Outcome]]) -> Reply:
         """Return the reply to what *work* comes to, on a budget of its own, and tell observers of it."""
-        budget = RunBudget(self._limits, current_budget.get(), trail.seconds)
+        trail.budget = budget = RunBudget(self._limits, current_budget.get(), trail.seconds)
+        feed = self._feed
+        if feed.watchers:
+            feed.begin(trail)
         budget.consent = budget.consent or self._consent(trail.asking, budget.deadline)
         budget.open_llm = budget.open_llm or self.models()
         token, logged = current_budget.set(budget), current_run.set(trail.run_id)
         end_span = self._open_span(self._begun(trail)) if self._open_span else None
         reply: Reply | None = None
+        feed.open[trail.run_id] = trail
         try:
             reply = answer = await self._answer(work, trail, budget)
         finally:
             current_budget.reset(token)
+            del feed.open[trail.run_id]
             row = self._report(trail, chars_in, reply)
             if end_span:
                 end_span(row)
+            if feed.watchers:
+                feed.end(row, reply)
             current_run.reset(logged)
         if trail.packs and trail.packs.effects.any:
             # Whoever has the reply may be asked what the run did, and a server that is killed then cannot tell.
             await self.executor.settled()
         return answer
 
-    async def _answer(self, work: Callable[[RunBudget], Awaitable[Outcome]], trail: _Trail, budget: RunBudget) -> Reply:
+    async def _answer(
+        self, work: Callable[[RunBudget], Awaitable[Outcome]], trail: RunTrail, budget: RunBudget
+    ) -> Reply:
         try:
             outcome = trail.outcome = await work(budget)
             writing = self._bare(outcome, trail) if trail.bare else self._success(outcome, trail)
             return await self._in_time(writing, outcome, budget)
         except OneToolError as error:
-            return await (self._bare(error, trail) if trail.bare else self._failure(error, trail))
+            failure = error
+        except asyncio.CancelledError:
+            if not trail.called_off:
+                raise
+            trail.task.uncancel()
+            failure = RunCancelled("the user cancelled the run (onetool watch)")
+        return await (self._bare(failure, trail) if trail.bare else self._failure(failure, trail))
 
-    async def _bare(self, found: Outcome | OneToolError, trail: _Trail) -> Reply:
+    async def _bare(self, found: Outcome | OneToolError, trail: RunTrail) -> Reply:
         failure = found if isinstance(found, OneToolError) else None
         value = found.value if isinstance(found, Outcome) else None
         if trail.packs and failure is None:
@@ -276,10 +264,10 @@ class Runner:
             failure=failure,
         )  # fmt: skip
 
-    def _begun(self, trail: _Trail) -> RunBegun:
+    def _begun(self, trail: RunTrail) -> RunBegun:
         return RunBegun(trail.caller, trail.run_id, self.engine.name, bool(trail.session))
 
-    def _report(self, trail: _Trail, chars_in: int, reply: Reply | None) -> RunRow:
+    def _report(self, trail: RunTrail, chars_in: int, reply: Reply | None) -> RunRow:
         """Tell observers and the log of a run that has ended, and return what; one without a reply was cancelled."""
         seconds, packs = time.monotonic() - trail.started, trail.packs
         if self._sessions and trail.program and not trail.session:
@@ -300,7 +288,7 @@ class Runner:
             observer.run_finished(row)
         return row
 
-    async def _outcome(self, reading: Reading, trail: _Trail, budget: RunBudget) -> Outcome:
+    async def _outcome(self, reading: Reading, trail: RunTrail, budget: RunBudget) -> Outcome:
         if budget.depth > MAX_DEPTH:
             raise LimitExceeded("calls", f"runs are nested more than {MAX_DEPTH} levels deep")
         trail.packs = packs = self._reach(trail, budget)
@@ -346,7 +334,7 @@ class Runner:
                 error.section = "background"
             raise
 
-    def _reach(self, trail: _Trail, budget: RunBudget) -> PackProxy:
+    def _reach(self, trail: RunTrail, budget: RunBudget) -> PackProxy:
         return PackProxy(
             self.executor,
             self._projects,
@@ -369,7 +357,7 @@ class Runner:
             late.printed = outcome.printed
             raise late from None
 
-    async def _success(self, outcome: Outcome, trail: _Trail) -> Reply:
+    async def _success(self, outcome: Outcome, trail: RunTrail) -> Reply:
         asked = self._asked(outcome, trail)
         texts = await self._printed(outcome.printed, trail, asked)
         printed = any(text.strip() for text in texts)
@@ -389,7 +377,7 @@ class Runner:
         return await self._reply([*texts, *outcome.notes, *filter(None, [open_ends])], trail, asked, value=value)
 
     async def _reply(
-        self, texts: list[str], trail: _Trail, asked: Asked, error: str = "", value: Any = NO_VALUE
+        self, texts: list[str], trail: RunTrail, asked: Asked, error: str = "", value: Any = NO_VALUE
     ) -> Reply:
         """Put together texts, and the non-text content of tools, without secrets."""
         told = trail.packs.blocks if trail.packs else ReplyBlocks()
@@ -412,12 +400,12 @@ class Runner:
             shown["resource"]["text"] = await self._finish.text(shown["resource"]["text"], asked)
         return shown
 
-    async def _printed(self, printed: str, trail: _Trail, asked: Asked) -> list[str]:
+    async def _printed(self, printed: str, trail: RunTrail, asked: Asked) -> list[str]:
         """Return what the program and its tools printed, each as a text of its own."""
         by_tools = trail.packs.printed.text() if trail.packs else ""
         return [await self._finish.text(text, asked) for text in (printed, by_tools) if text]
 
-    def _asked(self, outcome: Outcome, trail: _Trail) -> Asked:
+    def _asked(self, outcome: Outcome, trail: RunTrail) -> Asked:
         sanitize = outcome.sanitize is not None and outcome.sanitize is not False
         is_one_page = trail.single_call == PAGE and is_page(outcome.value)
         return Asked(
@@ -436,13 +424,13 @@ class Runner:
         tool = loaded_tool(self.executor.registry, *single_call)
         return tool.format if tool else None
 
-    def _must_sanitize(self, trail: _Trail) -> bool:
+    def _must_sanitize(self, trail: RunTrail) -> bool:
         """Whether the operator wants it, whatever the program says."""
         if self._security.sanitize == "untrusted":
             return trail.packs is not None and trail.packs.sources - {"local"} != set()
         return self._security.sanitize == "always"
 
-    async def _failure(self, error: OneToolError, trail: _Trail) -> Reply:
+    async def _failure(self, error: OneToolError, trail: RunTrail) -> Reply:
         call = failed_call(error, trail.packs.failed if trail.packs else None)
         instead = await self._instead(error, call, trail.program)
         if isinstance(error, ProgramFailed):
@@ -486,11 +474,11 @@ class Runner:
             return ""
         return await anyio.to_thread.run_sync(reached.instead, registry, self._find_tools, abandon_on_cancel=True)
 
-    def _was_assigned(self, trail: _Trail, name: str) -> bool:
+    def _was_assigned(self, trail: RunTrail, name: str) -> bool:
         """Return whether an earlier run of this caller, which named no session, had a variable of that name."""
         return self._sessions is not None and self._sessions.earlier.assigned(trail.caller.seat, name)
 
-    def _meta(self, trail: _Trail, error: str = "") -> dict[str, Any]:
+    def _meta(self, trail: RunTrail, error: str = "") -> dict[str, Any]:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}
         if request := current_request.get():
             meta["request"] = request

@@ -1,4 +1,4 @@
-"""Answers from the statistics' sums: no question reads single rows, so ten million of them cost nothing."""
+"""Answers from the statistics' sums: no question but for the latest runs reads single rows, so they may be millions."""
 
 from __future__ import annotations
 
@@ -28,6 +28,35 @@ def read_figures(path: Path, period: str, now: float, *, tool: str = "", princip
     try:
         with closing(open_for_reading(path)) as connection:
             return _figures(connection, window, tool, principal)
+    except sqlite3.Error as error:
+        raise OSError(f"the statistics cannot be read: {path}: {error}") from error
+
+
+LATEST_CALLS = 10_000
+"""How many of the latest calls are looked through for those of some runs."""
+
+
+def read_latest_runs(path: Path, most: int) -> list[dict[str, Any]]:
+    """Return the latest runs of this user, the last one first, each with its ``tools``; without a database none.
+
+    Raises:
+        OSError: The database is there and cannot be read.
+    """
+    if not path.exists():
+        return []
+    try:
+        with closing(open_for_reading(path)) as connection:
+            connection.row_factory = sqlite3.Row
+            mine = " WHERE principal = ?" if version_of(connection) >= WITH_PRINCIPAL else ""
+            latest = f"SELECT * FROM runs{mine} ORDER BY rowid DESC LIMIT ?"
+            whose = (os_user(),) if mine else ()
+            found = connection.execute(latest, (*whose, most))
+            runs: dict[str, dict[str, Any]] = {row["run"]: {**row, "tools": []} for row in found}
+            since = "rowid > (SELECT max(rowid) FROM calls) - ?"
+            for row in connection.execute(f"SELECT * FROM calls WHERE {since} ORDER BY rowid", (LATEST_CALLS,)):
+                if row["run"] in runs:
+                    runs[row["run"]]["tools"].append(dict(row))
+            return list(runs.values())
     except sqlite3.Error as error:
         raise OSError(f"the statistics cannot be read: {path}: {error}") from error
 

@@ -74,6 +74,22 @@ def _ending(pid: int) -> Generator[None]:
         os.close(process)
 
 
+def open_feed(path: Path) -> tuple[socket.socket, dict[str, Any]]:
+    """Return a connection on which a shared server tells what its runs do, and what it tells of itself.
+
+    Raises:
+        OSError: It does not answer, or is of a version that cannot be watched.
+        ValueError: What it says is malformed.
+        Unshared: Nothing can be shared from here.
+    """
+    connection = _connected(path)
+    try:
+        return connection, _told(connection, find_place(), (b"watch",))
+    except BaseException:
+        connection.close()
+        raise
+
+
 def _found(place: Place) -> Iterator[RunningServer]:
     for path in sorted(Path(place.directory).glob("*.sock")):
         try:
@@ -99,7 +115,7 @@ def _connected(path: Path) -> socket.socket:
 def _told(connection: socket.socket, place: Place, words: tuple[bytes, ...] = ()) -> dict[str, Any]:
     """Return what the server tells of itself when it is asked with *words*."""
     connection.sendall(Header(place.key, os.fsencode(os.sep), (CONTROL, *words), {}).packed())
-    with connection.makefile("rb") as answer:
+    with connection.makefile("rb", buffering=0) as answer:  # what follows is somebody else's
         first = answer.readline()
         if not first.startswith(WELCOME):
             raise ConnectionError(first[1:].decode(errors="replace").strip() or "it closed the connection")

@@ -238,6 +238,7 @@ async def _line(fd: int) -> str:
             await there.wait()
         finally:
             loop.remove_reader(fd)
+            os.set_blocking(fd, True)  # uvloop leaves it off, for everybody at this terminal
         typed = os.read(fd, 4096).decode(errors="replace")
     if not typed:
         raise EOFError
