@@ -149,7 +149,7 @@ async def test_a_report_is_a_write_that_policy_user_and_ledger_know_of(tmp_path:
     with closing(sqlite3.connect(tmp_path / "user" / "ledger" / "ledger.db")) as ledger:
         effects = ledger.execute("SELECT tool, state FROM effects").fetchall()
     assert [question.tool for question in user.questions] == ["file.write", "file.write"]
-    assert "path='a.html'" in user.questions[0].message
+    assert "path: 'a.html'" in user.questions[0].message
     assert effects == [("file.write", "done")]
 
 

@@ -111,7 +111,7 @@ async def test_what_the_runner_imports_does_the_work_of_a_run(tmp_path: Path, mo
 @pytest.mark.scenario("000-39")
 def test_the_runner_holds_nothing_but_the_order_of_steps() -> None:
     classes = [node.name for node in TREE.body if isinstance(node, ast.ClassDef)]
-    assert classes == ["_Trail", "Runner"]
+    assert classes == ["Runner"]
     assert not [node for node in TREE.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     texts = [node.value for node in ast.walk(TREE) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     assert not [text for text in texts if "```" in text or "~~~" in text or ".py" in text]

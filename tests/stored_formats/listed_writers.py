@@ -52,6 +52,7 @@ NOT_STORED: Mapping[str, str] = {
     "ot_tools/in_workers/data/data_workbook.py": "the rows of a workbook, for one call",
     "ot_tools/in_workers/web/web_cache.py": "copies of pages; one that cannot be read is fetched again",
     "ot_tools/in_workers/web/web_tools.py": "opens the copies of pages",
+    "ot/cli/demo.py": "a small repository and its settings, removed at the end",
     "ot/cli/new.py": "a pack to begin with, which is its author's from then on",
     "ot/cli/stats.py": "a report that browsers show",
     "ot/cli/terminal/saved_media.py": "images and sounds of a reply, as their servers made them",
