@@ -41,7 +41,7 @@ def test_a_new_pack_has_a_header_and_a_tool_that_explains_itself(onetool: OneToo
     metadata = script_metadata(pack_file(onetool.project).read_text())
     assert metadata and (metadata.present, metadata.dependencies) == (True, ())
     ended = onetool("run", 'ot.help(query="weather.hello")')
-    for words in ("Greet somebody.", "name (str): Who is greeted.", 'weather.hello(name="you")'):
+    for words in ("Greet somebody.", "name: Who is greeted.", 'weather.hello(name="you")'):
         assert words in ended.out
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ot.cli.exit_codes import OK
-from ot.cli.terminal import columns, echo, echo_either, echo_json
+from ot.cli.terminal import columns, echo, echo_either, echo_json, open_console
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
@@ -128,13 +128,11 @@ def _latest_rows() -> list[dict[str, Any]]:
 
 
 def _show() -> None:
-    from rich.console import Console
-
     from ot.cli.watching.server_feeds import ServerFeeds
     from ot.cli.watching.watch_screen import WatchScreen
     from ot.cli.watching.watched_runs import WatchedRuns
 
-    console, screen = Console(highlight=False), WatchScreen(WatchedRuns())
+    console, screen = open_console(), WatchScreen(WatchedRuns())
     with closing(ServerFeeds()) as feeds:
         view = _View(console, _Looking(feeds, sys.stdin.fileno()), screen)
         while view.shown():

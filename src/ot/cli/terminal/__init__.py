@@ -12,6 +12,7 @@ from ot.cli.exit_codes import FAILURE
 from ot.visible_text import visible
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.status import Status
     from rich.table import Column
     from rich.text import Text
@@ -131,6 +132,13 @@ class Screen:
         for row in rows:
             table.add_row(*map(_text, row))
         self._console.print(table, soft_wrap=False)
+
+
+def open_console() -> Console:
+    """Return what draws whole screens; whoever draws them writes out what could steer the terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False)
 
 
 def _text(part: str | tuple[str, str]) -> Text:
