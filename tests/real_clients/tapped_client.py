@@ -227,3 +227,12 @@ def end_group(pid: int) -> None:
     """Kill a client with the processes that it has started and that are still in its session."""
     if process_stat(pid):
         os.killpg(pid, signal.SIGKILL)
+
+
+def end_daemons(house: SharedHouse) -> None:
+    """End what Codex at a terminal leaves running: programs that it has put into the home."""
+    programs = os.fsencode(house.home / ".codex")
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and (entry / "cmdline").read_bytes().startswith(programs):
+                os.kill(int(entry.name), signal.SIGKILL)

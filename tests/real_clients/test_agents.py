@@ -23,7 +23,7 @@ from real_clients.client_programs import PROGRAMS, ClientProgram
 from real_clients.model_server import scripted_model
 from real_clients.observed import PAGE, compare, recorded_versions, written
 from real_clients.published_clients import VERSIONS
-from real_clients.tapped_client import SECONDS, TappedClient
+from real_clients.tapped_client import SECONDS, TappedClient, end_daemons
 from shared_server.installed_copy import InstalledCopy
 from shared_server.shared_house import SharedHouse, shared_house
 from system_package import require_programs
@@ -53,6 +53,7 @@ def house(tmp_path_factory: pytest.TempPathFactory, programs: dict[str, ClientPr
         with made.client() as client:
             assert client.run("lab.count(to=1)", timeout=SECONDS).text == "1"
         yield made
+        end_daemons(made)
 
 
 LONG = ("gemini-cli", "opencode")
@@ -98,6 +99,7 @@ def test_an_agent_is_served_on_when_another_version_is_installed(
         client = TappedClient(programs["codex"], house, model, house.home / "codex-upgrade", onetool)
         client.connect()
         observe_upgrade(client, copy.upgrade)
+        end_daemons(house)
 
 
 def test_the_file_is_about_the_versions_that_are_installed_and_the_page_shows_it() -> None:
