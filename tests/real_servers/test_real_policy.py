@@ -90,7 +90,7 @@ def test_at_a_terminal_too_it_asks_once_for_all(onetool: OneTool) -> None:
     onetool.user.mkdir(parents=True, exist_ok=True)
     (onetool.user / "onetool.yaml").write_text(config_of({"memory": real("memory", onetool.cwd)}, policy=ALLOWED))
     with at_terminal(onetool, "run", DELETE) as terminal:
-        terminal.wait_for(f"[y]es, all {COUNT} (or a number)", 60)
+        terminal.read_until(f"[y]es, all {COUNT} (or a number)")
         terminal.type("y")
         code, _ = terminal.end()
     assert code == 0
