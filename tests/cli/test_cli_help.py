@@ -185,7 +185,8 @@ def test_an_error_ends_with_the_code_of_its_class(error: Exception, code: int) -
 def test_a_program_ends_with_the_code_of_what_it_did_not_catch(onetool: OneTool, program: str, code: int) -> None:
     onetool.user.mkdir(parents=True)
     (onetool.user / "onetool.yaml").write_text(
-        "policy: {deny: ['file.delete']}\nlimits: {run_seconds: 1}\nservers: {gone: {command: /no/such-program}}\n"
+        f"policy: {{deny: ['file.delete']}}\nlimits: {{run_seconds: {1 if code == TIMEOUT else 60}}}\n"
+        "servers: {gone: {command: /no/such-program}}\n"
     )
     ended = onetool("run", "--json", program)
     assert (ended.code, json.loads(ended.out)["is_error"]) == (code, code != 0)

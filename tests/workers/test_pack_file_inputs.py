@@ -44,7 +44,7 @@ def write_item(file: Path, item: Item) -> None:
 
 @each_item("pack_files")
 async def test_a_bad_pack_is_told_and_harms_no_other(tmp_path: Path, item: Item) -> None:
-    paths = paths_in(tmp_path, {"workers": {"start_seconds": 3}})
+    paths = paths_in(tmp_path, {})
     write_pack(paths.global_dir, "calm", source_of("calm"))
     (paths.global_dir / "tools" / "x").mkdir()
     write_item(paths.global_dir / "tools" / "x" / "x_tools.py", item)
