@@ -142,7 +142,7 @@ async def test_help_tells_of_the_guide_s_tools(project: Path, tmp_path: Path) ->
     assert warning in text
     assert warning in defined["guide_create"]  # what `serve --packs` and chat tell a model
     assert "consent: Literal['CREATE_DOCUMENT']" in text
-    assert "description (str = ''): When it is of use" in text
+    assert "description: When it is of use" in text
     assert sorted(name for name, tool in tools.items() if tool.destructive) == ["create", "remove"]
     assert sorted(name for name, tool in tools.items() if not tool.read_only) == ["create", "remove"]
 

@@ -30,19 +30,19 @@ class SearchArguments(ReadingArguments):
 
 @ToolArguments.declare
 def documents(args: DocumentsArguments) -> Result[Listing]:
-    """List the guidelines and other documents that guide work in this project, and files that were skipped."""
+    """List the guideline documents of this project, and files that were skipped."""
     return answer(lambda: Store.here().documents(args.category))
 
 
 @ToolArguments.declare
 def get(args: GetArguments) -> Result[Document]:
-    """Read one guideline or other document, with the project's facts filled in."""
+    """Read one guideline, with the project's facts filled in."""
     return answer(lambda: Store.here().render(args.name, args.category, args.values))
 
 
 @ToolArguments.declare
 def search(args: SearchArguments) -> Result[list[FoundDocument]]:
-    """Find the conventions, guidelines and how-tos of a project or team by words, the best first."""
+    """Find conventions, guidelines and how-tos by words, the best first."""
     return answer(lambda: Store.here().search(args.query, args.category, args.limit))
 
 
@@ -69,11 +69,11 @@ class RemoveArguments(ToolArguments):
 
 @ToolArguments.declare
 def create(args: CreateArguments) -> Result[str]:
-    """Write a guideline or other document into the project."""
+    """Write a guideline into the project."""
     return answer(lambda: Store.here().create(**args.model_dump(exclude={"consent"})))
 
 
 @ToolArguments.declare
 def remove(args: RemoveArguments) -> Result[str]:
-    """Remove a guideline or other document of the project for good."""
+    """Remove a guideline of the project for good."""
     return answer(lambda: Store.here().remove(args.category, args.name))
