@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from answering import WRITE, Answering, answer_at_terminal, asking_host, find_socket, waiting_code
+from ot.background.held_runs import HeldRun
 from ot.execution import waiting_questions
 from ot.server import question_places
 from ot.server.declining_clients import DecliningClients
@@ -138,10 +139,18 @@ async def test_a_clients_time_limit_parks_the_run_and_its_user_ends_it(
             said = await answering.say(YES)
             assert goes_on == ("taken" in said)
             if goes_on:
-                await until(lambda: file_in(shared).exists())
+                await until(lambda: not talk.connection.workspace.open_runs)
                 assert "written" in await talk.run(WRITE)
             await until(lambda: not talk.connection.workspace.open_runs)
             assert goes_on == file_in(shared).exists()
+
+
+async def test_a_run_that_was_answered_is_not_said_to_wait() -> None:
+    run = HeldRun("program")
+    run.code = "ABC234"
+    assert "onetool answer ABC234" in run.text()
+    run.code = ""
+    assert "answered" in run.text() and "onetool answer" not in run.text()
 
 
 async def test_a_held_run_can_be_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

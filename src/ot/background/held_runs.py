@@ -14,6 +14,10 @@ WAITS = (
     "typing this in a terminal of this machine: onetool answer {code}\nTell the user that. The run goes on with the "
     'answer; this tells what it came to: ot.run_state(id="{id}", wait=20)\nDo not run the program again.'
 )
+GOES_ON = (
+    "The run is not over. What it asked is answered or given up; this tells what it comes to: "
+    'ot.run_state(id="{id}", wait=20)\nDo not run the program again.'
+)
 CANCELLED: Mapping[str, Any] = {"content": [{"type": "text", "text": "The run was cancelled."}], "isError": True}
 BEGUN_BEFORE = "note: this is what the run came to that was begun by an earlier call of the same program"
 LEFT_OUT = "note: {count} blocks that are not text are left out of the result of a run that waited for its user"
@@ -50,7 +54,9 @@ class HeldRun:
         self.over.set()
 
     def text(self) -> str:
-        """Return what a model is told while it waits."""
+        """Return what a model is told while it is not over."""
+        if not self.code:
+            return GOES_ON.format(id=self.id)
         return WAITS.format(tool=f"{self.tool} asks first" if self.tool else "it asks", code=self.code, id=self.id)
 
     def told(self) -> dict[str, Any]:
