@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from faults.faults_corpus import fault
-from faults.watched import CONFIG, Watched
+from faults.watched import CONFIG, PROCESSES, Watched
 from mcp_wire import WireReply
 
 Fault = dict[str, Any]
@@ -75,9 +75,13 @@ def test_reloading_a_hundred_times_disturbs_no_call(configured: Watched, fault: 
     def reload_all_the_while() -> None:
         calls: list[tuple[int, int]] = []
         for n, text in zip(range(100), itertools.cycle([NEW, OLD])):
-            replace(configured.place.config, text)
+            # Neither the time that a run may take nor a full pool is the subject.
+            replace(configured.place.config, text.replace("_seconds: 2", "_seconds: 30"))
             calls += [(n, wire.send_run(program(n)))] if n % 3 == 0 else []
-            assert not wire.run("ot.reload()").is_error
+            reload = wire.run("ot.reload()")
+            assert not reload.is_error, reload.text
+            if len(calls) >= PROCESSES:
+                wire.wait(calls[1 - PROCESSES][1])
         answers = {n: wire.wait(number).text for n, number in calls}
         assert 34 == len(answers)
         for n, text in answers.items():

@@ -18,6 +18,7 @@ from typing import Self
 
 from mcp_wire import Snapshot, WireReply, WireServer, process_tree
 from pace import PATIENCE, wait_while
+from processes.process_marks import zombies_of
 from settled import wait_until_settled
 
 TESTS = Path(__file__).parents[1]
@@ -192,7 +193,7 @@ class Watched:
         more = len(now.children) - len(before.children)
         if more > SLACK or now.threads > before.threads + SLACK or now.fds > before.fds + SLACK + 3 * max(more, 0):
             return f"I5: from {before} to {now}"
-        zombies = _zombies(self.wire.pid)
+        zombies = zombies_of(self.wire.pid)
         return f"I5: zombies {zombies}" if zombies else ""
 
     def _snapshot(self) -> Snapshot:
@@ -262,12 +263,3 @@ def _first_line(file: Path) -> str:
         return file.read_text().strip()
     except OSError:
         return ""  # the thread has just ended
-
-
-def _zombies(parent: int) -> list[int]:
-    found: list[int] = []
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has ended meanwhile
-            state, ppid = file.read_text().rpartition(") ")[2].split()[:2]
-            found += [int(file.parent.name)] if state == "Z" and int(ppid) == parent else []
-    return found

@@ -51,9 +51,14 @@ def content(path: Path) -> bytes:
 
 def zombies_of(parent: int) -> list[int]:
     """Return the ended children that *parent* has not reaped."""
+    return [pid for pid, state in children_of(parent).items() if state == "Z"]
+
+
+def children_of(parent: int) -> dict[int, str]:
+    """Return the state of each child of *parent*."""
     stats = [content(path).rpartition(b")") for path in Path("/proc").glob("[0-9]*/stat")]
     fields = [(stat[0].split()[0], stat[2].split()) for stat in stats if stat[2]]
-    return [int(pid) for pid, rest in fields if rest[0] == b"Z" and int(rest[1]) == parent]
+    return {int(pid): rest[0].decode() for pid, rest in fields if int(rest[1]) == parent}
 
 
 def within(seconds: float, holds: Callable[[], bool]) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 import anyio
 import pytest
-from process_marks import TREE, TREE_SIZE, fresh_environ, marked, within, zombies_of
+from process_marks import TREE, TREE_SIZE, children_of, fresh_environ, marked, within, zombies_of
 
 import pace
 from ot.processes.guard_pipes import PipeEnd
@@ -64,15 +64,15 @@ def open_descriptors() -> set[int]:
 
 @asynccontextmanager
 async def nothing_left_open() -> AsyncGenerator[None]:
-    """Fail when descriptors or zombies are left; what a loop opens once is open before."""
+    """Fail when descriptors or zombies are left; what a loop opens once is open before, and tests leave children."""
     await ending_of(await start(fresh_environ(), "true"))
-    before, ended_before = open_descriptors(), {*zombies_of(os.getpid())}
+    before, children_before = open_descriptors(), {*children_of(os.getpid())}
     yield
     with anyio.move_on_after(PATIENCE):
-        while before != open_descriptors() or {*zombies_of(os.getpid())} - ended_before:  # noqa: ASYNC110 - no event
+        while before != open_descriptors() or {*zombies_of(os.getpid())} - children_before:  # noqa: ASYNC110 - no event
             await anyio.sleep(0.005)
     assert before == open_descriptors()
-    assert set[int]() == {*zombies_of(os.getpid())} - ended_before
+    assert set[int]() == {*zombies_of(os.getpid())} - children_before
 
 
 async def test_it_reads_answers_and_ends(environ: dict[str, str]) -> None:
@@ -290,11 +290,11 @@ def test_a_loop_that_closes_leaves_nothing(environ: dict[str, str]) -> None:
         process = await run(environ, *PYTHON, TREE + "time.sleep(300)")
         assert b"ready\n" == await process.stdout.readline()
 
-    before, ended_before = open_descriptors(), {*zombies_of(os.getpid())}
+    before, children_before = open_descriptors(), {*children_of(os.getpid())}
     asyncio.run(forget())
     assert before == open_descriptors()
     assert [] == marked(environ)
-    assert set[int]() == {*zombies_of(os.getpid())} - ended_before
+    assert set[int]() == {*zombies_of(os.getpid())} - children_before
 
 
 @pytest.mark.parametrize(("when", "times", "before"), [("started", 30, TREE_SIZE + 1), ("starting", 30, 0)])

@@ -125,6 +125,19 @@ async def test_a_run_that_is_cancelled_is_answered(tmp_path: Path) -> None:
         assert value_of(await app.run("1 + 1")) == "2"
 
 
+@pytest.mark.parametrize("call", [None, 1])
+async def test_who_cancels_a_run_beside_its_client_does_not_keep_it(tmp_path: Path, call: int | None) -> None:
+    gate = Gate()
+    async with app_with(tmp_path, gate) as app:
+        running = asyncio.ensure_future(app.run("try:\n    gate.wait()\nexcept Exception:\n    pass"))
+        await gate.reached.wait()
+        (id,) = app.host.feed.open
+        assert "" == app.host.feed.cancel(id, call)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+
 async def test_secrets_are_taken_out_of_everything(tmp_path: Path) -> None:
     gate = Gate()
     gate.opened.set()

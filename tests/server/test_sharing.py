@@ -30,6 +30,7 @@ def pid() -> int:
     """Return the process that it runs in."""
     return os.getpid()
 '''
+BY_CLIENT = {"policy": {"questions": "client"}}
 WAITING = "import time\nwhile not file.list(): time.sleep(0.01)\n'done'"
 ANSWER: dict[str, Any] = {"action": "accept", "content": {"name": "Ann"}}
 
@@ -202,7 +203,7 @@ async def test_a_server_that_several_use_asks_nobody_and_from_then_on_each_has_o
 
 async def test_that_a_server_asks_is_known_at_the_next_start(tmp_path: Path) -> None:
     for expected in (True, False):
-        async with shared_host(tmp_path, servers()) as shared:
+        async with shared_host(tmp_path, {**servers(), **BY_CLIENT}) as shared:
             one, other = await shared.client(), await shared.client()
             assert expected == (await server_pid(one) == await server_pid(other))
             await one.run("fake.ask()")
@@ -238,7 +239,7 @@ async def test_a_server_that_asked_for_roots_can_be_shared_by_all_who_then_tell_
 
 
 async def test_consent_is_asked_of_whoever_runs_and_the_answer_of_another_is_dropped(tmp_path: Path) -> None:
-    config = {"policy": {"ask": ["file.write"]}}
+    config = {"policy": {"ask": ["file.write"], **BY_CLIENT["policy"]}}
     async with shared_host(tmp_path, config) as shared:
         one, other = [await shared.client(elicitation={}) for _ in range(2)]
         running = [talk.start_run("file.write(path='f', content='c')") for talk in (one, other)]

@@ -195,6 +195,11 @@ async def test_a_no_that_nobody_can_have_said_is_asked_at_a_terminal_and_counted
         await answer_elicitation(talk, YES)
         assert "written" == await ended(running)
         assert {} == learned.counts()
+        # Whoever answered that may know the next question at a glance.
+        running = talk.start_run(WRITE)
+        await answer_elicitation(talk, NO)
+        assert "the user said no" in await ended(running)
+        assert {} == learned.counts()
 
 
 @pytest.mark.parametrize(("fast", "answer"), [(0.0, NO), (SECONDS, YES)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from mcp_wire import process_stat, process_tree
@@ -31,13 +30,3 @@ def command(pid: int) -> str:
 def below_this() -> set[int]:
     """Return the processes that this one has started."""
     return {stat.pid for stat in process_tree(os.getpid())} - {os.getpid()}
-
-
-def zombies() -> list[int]:
-    """Return children of this process that nobody has buried."""
-    found: list[int] = []
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, parent = file.read_text().rpartition(") ")[2].split()[:2]
-            found += [int(file.parent.name)] if state == "Z" and int(parent) == os.getpid() else []
-    return found

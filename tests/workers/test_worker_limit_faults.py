@@ -20,9 +20,10 @@ from mcp_wire import WireServer
 from ot.errors import OneToolError, ToolBusy, ToolUnavailable
 from ot.processes import guard_pipes
 from ot.workers.pool import DEATHS
+from processes.process_marks import children_of, zombies_of
 from workers.corpus_faults import Fault, fault
 from workers.door import Door, extension, open_files
-from workers.process_watch import below_this, zombies
+from workers.process_watch import below_this
 from workers.watched_workers import WORKER_SERVER, WorkerPlace
 
 pytestmark = pytest.mark.anyio
@@ -78,13 +79,13 @@ async def slowest_turn(done: Any) -> float:
 @fault("W19")
 async def test_a_worker_that_ends_at_its_start_again_and_again_leaves_no_zombie(tmp_path: Path, fault: Fault) -> None:
     door = Door(tmp_path, [extension("early", "import os\nos._exit(3)\ndef f(): ...\n")])
-    before, ended_before = open_files(), zombies()
+    before, children_before = open_files(), children_of(os.getpid())
     try:
         for _ in range(100):
             with pytest.raises(ToolUnavailable, match="exit code 3"):
                 await door("early.f")
         await door.pool._settle()
-        assert {*zombies()} <= {*ended_before}
+        assert {*zombies_of(os.getpid())} <= {*children_before}
         assert abs(open_files() - before) <= 2
     finally:
         await door.aclose()

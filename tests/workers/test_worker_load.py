@@ -15,9 +15,10 @@ import pytest
 from ot.errors import ToolBusy, WorkerDied
 from ot.processes.guarded_process import GuardedProcess
 from ot.workers.pool import DEATHS
+from processes.process_marks import children_of, zombies_of
 from workers.corpus_faults import Fault, fault
 from workers.door import Door, extension, open_files
-from workers.process_watch import below_this, zombies
+from workers.process_watch import below_this
 
 pytestmark = pytest.mark.anyio
 
@@ -116,7 +117,8 @@ async def deaths(directory: Path, number: int) -> None:
         await killed(door, began)
         await door("crowd.echo", nonce="alive")
         await asyncio.to_thread(int)  # the thread that looks after spooled replies comes when it is first needed
-        before, ended_before = (open_files(), threading.active_count(), len(below_this())), zombies()
+        before = open_files(), threading.active_count(), len(below_this())
+        children_before = children_of(os.getpid())
         answers: list[float] = []
         controls: list[float] = []
         for each in range(number):
@@ -126,7 +128,7 @@ async def deaths(directory: Path, number: int) -> None:
         await door("crowd.echo", nonce="alive")
         await door.pool._settle()
         assert before == (open_files(), threading.active_count(), len(below_this()))
-        assert {*zombies()} <= {*ended_before}
+        assert {*zombies_of(os.getpid())} <= {*children_before}
         assert 1 == len(list((directory / "spool").iterdir()))
         assert median(answers) <= MOST_RATIO * median(controls)
         assert max(answers) <= max(controls) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from pathlib import Path
 
@@ -11,9 +12,10 @@ import pytest
 
 from ot.errors import OneToolError, ToolUnavailable
 from ot.workers import worker
+from processes.process_marks import children_of, zombies_of
 from workers.corpus_faults import Fault, fault
 from workers.door import Door, extension, open_files, source_of
-from workers.process_watch import assert_gone, below_this, zombies
+from workers.process_watch import assert_gone, below_this
 
 pytestmark = pytest.mark.anyio
 
@@ -138,7 +140,7 @@ async def fuzz(directory: Path, monkeypatch: pytest.MonkeyPatch, seed: int, want
     """Call a fuzzing worker until it has answered *wanted* calls, each with its own value."""
     stranger(monkeypatch, directory, FUZZER.replace("SEED", str(seed)))
     door = Door(directory / "state")
-    answered, ended_before = 0, zombies()
+    answered, children_before = 0, children_of(os.getpid())
 
     async def caller(name: int) -> None:
         nonlocal answered
@@ -158,7 +160,7 @@ async def fuzz(directory: Path, monkeypatch: pytest.MonkeyPatch, seed: int, want
         files = open_files()
         await asyncio.gather(*(caller(name) for name in range(8)))
         assert files >= open_files() - 2
-        assert {*zombies()} <= {*ended_before}
+        assert {*zombies_of(os.getpid())} <= {*children_before}
     finally:
         await door.aclose()
 

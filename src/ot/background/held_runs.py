@@ -59,7 +59,7 @@ class HeldRun:
             return GOES_ON.format(id=self.id)
         return WAITS.format(tool=f"{self.tool} asks first" if self.tool else "it asks", code=self.code, id=self.id)
 
-    def told(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return its state, in the form of that of a run in the background."""
         row: dict[str, Any] = {"id": self.id, "name": "", "state": "running"}
         if self.over.is_set():
@@ -102,7 +102,7 @@ class HeldRuns:
                     await run.over.wait()
         if run.over.is_set():
             self._runs.pop(run.id, None)
-        return run.told()
+        return run.state()
 
     def say_begun(self, program: object) -> tuple[tuple[str, ...], bool] | None:
         """Return what is said, and whether as an error, where *program* was begun before."""

@@ -117,7 +117,7 @@ class RunTools:
         """
         if self._held and (run := self._held.get(id)):
             await run.cancel()
-            return run.told()
+            return run.state()
         await self._stop_left_behind(caller.principal)
         known = await self._known(caller.principal, id)
         return _told(await self._book.cancel(caller.principal, id) or known)

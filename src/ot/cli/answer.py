@@ -16,13 +16,13 @@ import typer
 from ot.cli.exit_codes import DENIED, NOT_FOUND
 from ot.cli.terminal import columns, counted, echo, echo_either, fail
 from ot.cli.terminal.options import AsJson
+from ot.relay.place import QUESTIONS_ENDING, RUNTIME
 
 if TYPE_CHECKING:
     from ot.execution.caller import Answer
 
 ANSWER_SECONDS = 5.0
 """How long a server may take to tell what waits, or whether it takes an answer."""
-ENDING = ".ask"
 MAX_PLACE = 60
 
 
@@ -166,13 +166,13 @@ def _sockets() -> list[Path]:
     """Return the sockets of servers whose runs ask; one that its client gave another environment may be elsewhere."""
     user = os.getuid()
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    places = {f"{runtime}/onetool" if runtime else "", f"/run/user/{user}/onetool", f"/tmp/onetool-{user}"}
+    places = {f"{runtime}/onetool" if runtime else "", f"{RUNTIME}/{user}/onetool", f"/tmp/onetool-{user}"}
     found: list[Path] = []
     for place in filter(None, places):
         with suppress(OSError):
             about = os.lstat(place)
             if stat.S_ISDIR(about.st_mode) and about.st_uid == user and not about.st_mode & 0o077:
-                found += Path(place).glob(f"*{ENDING}")
+                found += Path(place).glob(f"*{QUESTIONS_ENDING}")
     return found
 
 

@@ -135,7 +135,7 @@ def _show() -> None:
     console, screen = open_console(), WatchScreen(WatchedRuns())
     with closing(ServerFeeds()) as feeds:
         view = _View(console, _Looking(feeds, sys.stdin.fileno()), screen)
-        while view.shown():
+        while view.show():
             _answer_first()
 
 
@@ -150,7 +150,7 @@ class _View:
         """What is cancelled once the person says yes."""
         self._ledger_at = 0.0
 
-    def shown(self) -> bool:
+    def show(self) -> bool:
         """Show it until the person wants to answer a question, or, which returns False, to end."""
         with _single_keys(), self._console.screen() as shown:
             drawn_at, is_new = 0.0, True

@@ -36,12 +36,12 @@ async def _listen(feed: RunFeed, watcher: RunWatcher, reader: asyncio.StreamRead
     """Cancel what is asked for; a line that is longer than any of ours ends the connection."""
     with suppress(ConnectionError, ValueError):
         while line := await reader.readline():
-            run, call, why = _asked(line)
+            run, call, why = _read_request(line)
             why = why or feed.cancel(run, call)
             watcher.tell("refused" if why else "cancelled", run=run, call=call, why=why)
 
 
-def _asked(line: bytes) -> tuple[str, int | None, str]:
+def _read_request(line: bytes) -> tuple[str, int | None, str]:
     """Return the run, and the call, that are to be cancelled, and what is wrong with the request."""
     try:
         said: Any = json.loads(line)

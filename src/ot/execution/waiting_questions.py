@@ -32,7 +32,7 @@ from ot.processes.peer import (
     remove_dead_sockets,
     require_person,
 )
-from ot.relay.place import Unshared, private_directory
+from ot.relay.place import QUESTIONS_ENDING, Unshared, private_directory
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,6 @@ CODE_LETTERS = 6
 MAX_LINE = 1 << 20
 MOST = 64
 """How many questions wait at the same time."""
-SOCKET_ENDING = ".ask"
 NOTIFIER, NOTIFY_SECONDS = "notify-send", 10.0
 GONE = "no question waits under this code: it was answered already, or its run has ended"
 
@@ -85,8 +84,8 @@ class WaitingQuestions:
         self._path: Path | None = None
         self._opening = asyncio.Lock()
 
-    async def ask(self, question: Question, asker: Asker, seconds: float, told: Callable[[str], None]) -> Answer:
-        """Return the answer that a person gives within *seconds*; *told* is given the code of the question.
+    async def ask(self, question: Question, asker: Asker, seconds: float, show_code: Callable[[str], None]) -> Answer:
+        """Return the answer that a person gives within *seconds*; *show_code* gets the code of the question.
 
         Raises:
             CannotAsk: Nobody did, or nobody can from here.
@@ -98,7 +97,7 @@ class WaitingQuestions:
         self._waiting[code] = _Waiting(question, asker, time.monotonic() + seconds, answer)
         try:
             await self._listen()
-            told(code)
+            show_code(code)
             async with asyncio.timeout(seconds):
                 return await answer
         except TimeoutError:
@@ -123,10 +122,10 @@ class WaitingQuestions:
             if not can_tell_persons():
                 raise CannotAsk("this system does not tell who is at a terminal")
             try:
-                self._path, listener = _bound_socket()
+                self._path, listener = _bind_socket()
             except (OSError, Unshared) as error:
                 raise CannotAsk(f"no question can wait for a terminal here: {error}") from None
-            self._server = await asyncio.start_unix_server(self._received, sock=listener, limit=MAX_LINE)
+            self._server = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE)
 
     def _stop_listening(self) -> None:
         if self._server:
@@ -136,14 +135,14 @@ class WaitingQuestions:
             self._path.unlink(missing_ok=True)
             self._path = None
 
-    async def _received(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             with socket.fromfd(writer.get_extra_info("socket").fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as peer:
                 pid = own_peer(peer)
             began = ProcessFacts.read(pid).began
             _send(writer, {"questions": [waiting.as_wire(code) for code, waiting in self._waiting.items()]})
             while line := await reader.readline():
-                _send(writer, await self._taken(line, pid, began))
+                _send(writer, await self._take_answer(line, pid, began))
         except asyncio.CancelledError:
             pass  # the process ends; raised, it would be logged as an error
         except (ClientRefused, OSError, ValueError) as error:
@@ -154,7 +153,7 @@ class WaitingQuestions:
             with suppress(OSError):
                 await writer.wait_closed()
 
-    async def _taken(self, line: bytes, pid: int, began: int) -> dict[str, Any]:
+    async def _take_answer(self, line: bytes, pid: int, began: int) -> dict[str, Any]:
         """Return whether the answer of *line* was taken, and if not, why."""
         code, answer = _read_answer(line)
         if answer is None:
@@ -196,15 +195,15 @@ async def _notify(tool: str, code: str, environ: Mapping[str, str]) -> None:
             if process.returncode is None:
                 process.kill()
     except (OSError, TimeoutError) as error:
-        logger.warning("the desktop was not told of a question: %s", error or "notify-send does not end")
+        logger.warning("no desktop notification of a question: %s", error or "notify-send does not end")
 
 
-def _bound_socket() -> tuple[Path, socket.socket]:
+def _bind_socket() -> tuple[Path, socket.socket]:
     """Return the socket of this process, and where it is."""
     directory = private_directory()
-    remove_dead_sockets(directory, SOCKET_ENDING)
+    remove_dead_sockets(directory, QUESTIONS_ENDING)
     # Process ids are not unique here: clients' sandboxes have their own. It has its name only once it listens.
-    path = Path(directory, f"{secrets.token_hex(6)}{SOCKET_ENDING}")
+    path = Path(directory, f"{secrets.token_hex(6)}{QUESTIONS_ENDING}")
     listener = socket.socket(socket.AF_UNIX)
     try:
         listener.bind(str(path.with_suffix(".new")))

@@ -9,6 +9,8 @@ from binascii import crc32
 
 RUNTIME = "/run/user"
 """Where Linux has the directory that XDG_RUNTIME_DIR names, by user."""
+QUESTIONS_ENDING = ".ask"
+"""What the name of a socket ends with at which the questions of a server's runs wait."""
 MAX_SOCKET_PATH = 103 if sys.platform == "darwin" else 107
 NAMESPACES = ("mnt", "user", "net", "pid")
 CONFINED_BY = ("Seccomp:", "NoNewPrivs:", "Cap", "Groups:")

@@ -158,9 +158,9 @@ class PackProxy:
             self.failed = error
             raise
         except asyncio.CancelledError:
-            if not call.called_off or task is None:
+            # The run may have been cancelled meanwhile, too.
+            if not call.called_off or task is None or task.uncancel():
                 raise
-            task.uncancel()
             self.failed = ToolFailed(tool, "CancelledError", CALLED_OFF)
             raise self.failed from None
         finally:

@@ -1,4 +1,4 @@
-"""RunFeed: what the runs of one process do, handed to those who watch; while nobody does, a run has one check more."""
+"""RunFeed: what the runs of one process do, for those who watch; while nobody does, open runs are listed, no more."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class RunFeed:
         self._home = 0
 
     def watch(self) -> RunWatcher:
-        """Return one more watcher, who is told of the open runs first."""
+        """Add a watcher, which receives the open runs first."""
         self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
         watcher = RunWatcher(self)
         for trail in self.open.values():
@@ -130,12 +130,12 @@ class RunFeed:
         if trail.is_watched:
             return
         trail.is_watched = True
-        trail.tell = self._joined(trail.tell)
+        trail.tell = self._tell_both(trail.tell)
         if trail.packs:
             trail.packs.tell = trail.tell
 
-    def _joined(self, tell: TellEvent | None) -> TellEvent:
-        def told(event: RunEvent) -> None:
+    def _tell_both(self, tell: TellEvent | None) -> TellEvent:
+        def tell_both(event: RunEvent) -> None:
             if tell:
                 tell(event)
             if not self.watchers or self._loop is None:
@@ -146,10 +146,10 @@ class RunFeed:
             else:
                 self._loop.call_soon_threadsafe(self._take, event)
 
-        return told
+        return tell_both
 
     def _take(self, event: RunEvent) -> None:
-        name, fields = self._told(event)
+        name, fields = self._describe(event)
         self._put(_line(name, {"run": event.run, **fields}))
 
     def _put(self, line: bytes) -> None:
@@ -158,7 +158,7 @@ class RunFeed:
 
     # ---------------------------------------------------------------- in a few words, without secrets
 
-    def _told(self, event: RunEvent) -> tuple[str, dict[str, Any]]:
+    def _describe(self, event: RunEvent) -> tuple[str, dict[str, Any]]:
         match event:
             case CallStarted(call=call, tool=tool, args=args, kwargs=kwargs, line=line):
                 return "call", self._call(call, tool, args, kwargs, line) | self._budget(self.open.get(event.run))

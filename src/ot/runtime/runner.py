@@ -243,9 +243,9 @@ class Runner:
         except OneToolError as error:
             failure = error
         except asyncio.CancelledError:
-            if not trail.called_off:
+            # Its client may have cancelled it meanwhile, too.
+            if not trail.called_off or trail.task.uncancel():
                 raise
-            trail.task.uncancel()
             failure = RunCancelled("the user cancelled the run (onetool watch)")
         return await (self._bare(failure, trail) if trail.bare else self._failure(failure, trail))
 

@@ -46,7 +46,7 @@ from ot.server.elicitation import (
 from ot.server.front import UNKNOWN_CLIENT, Front, client_name
 from ot.server.pack_calls import FormedReply, formed_call, key_of, wants_form, with_relay
 from ot.server.pack_tools import PackTools
-from ot.server.parked_runs import MOST, MOST_OF_TEAM, NotParked, ParkedRun, ParkedRuns
+from ot.server.parked_runs import MOST, MOST_OF_TEAM, NotParked, ParkedRun, ParkedRuns, StartRun
 from ot.server.run_description import COMMAND, SESSION, run_description
 from ot.server.run_tasks import RunTasks
 from ot.workspace import Workspace
@@ -341,16 +341,15 @@ async def _answered(
     # Taken now: a proxied server's question comes in a task of its connection, which knows nothing of this request.
     session, id = ctx.session, ctx.request_id
     call = OpenCall(id, program, modern=modern)
-    if modern and (ctx.request_state is not None or can_ask(ctx)):
-        return await _leg(front, workspace, parked, work, caller, ctx, call)
-    ask = ClientQuestion(session, id, workspace.ask_seconds)
     ask_elsewhere = _way_elsewhere(front, workspace, call, session)
 
-    def start(tell: TellEvent | None) -> Awaitable[Reply]:
+    def start(ask: AskUser, tell: TellEvent | None) -> Awaitable[Reply]:
         elsewhere = partial(ask_elsewhere, tell) if ask_elsewhere else None
         return work(caller=who_answers(ctx, caller, ask, elsewhere), tell=tell)
 
-    return _result(await _with_progress(ctx, start, call))
+    if modern and (ctx.request_state is not None or can_ask(ctx)):
+        return await _leg(workspace, parked, start, caller, ctx, call)
+    return _result(await _with_progress(ctx, partial(start, ClientQuestion(session, id, workspace.ask_seconds)), call))
 
 
 def _way_elsewhere(front: Front, workspace: Workspace, call: OpenCall, session: ServerSession) -> Any:
@@ -369,17 +368,11 @@ def _way_elsewhere(front: Front, workspace: Workspace, call: OpenCall, session: 
 
 
 async def _leg(
-    front: Front,
-    workspace: Workspace,
-    parked: ParkedRuns,
-    work: Work,
-    caller: Caller,
-    ctx: Context,
-    call: OpenCall,
+    workspace: Workspace, parked: ParkedRuns, start: StartRun, caller: Caller, ctx: Context, call: OpenCall
 ) -> ToolResult:
     """Start a run, or go on with one that is parked, until its next question or its reply."""
     try:
-        run = _taken_up(front, workspace, parked, work, caller, ctx, call)
+        run = _take_up(workspace, parked, start, caller, ctx, call)
     except NotParked as error:
         return ToolResult(content=str(error), is_error=True)
     run.call.id = call.id
@@ -400,25 +393,13 @@ async def _turn(parked: ParkedRuns, run: ParkedRun, tell: TellEvent | None) -> T
     return InputRequiredToolResult(input_required(came, run.token)) if isinstance(came, Question) else _result(came)
 
 
-def _taken_up(
-    front: Front,
-    workspace: Workspace,
-    parked: ParkedRuns,
-    work: Work,
-    caller: Caller,
-    ctx: Context,
-    call: OpenCall,
+def _take_up(
+    workspace: Workspace, parked: ParkedRuns, start: StartRun, caller: Caller, ctx: Context, call: OpenCall
 ) -> ParkedRun:
     if ctx.request_state is not None:
         run = parked.take(ctx.request_state, caller.seat)
         run.answer(answer_of(ctx), ctx.request_state)
         return run
-    ask_elsewhere = _way_elsewhere(front, workspace, call, ctx.session)
-
-    async def start(ask: AskUser, tell: TellEvent) -> Reply:
-        elsewhere = partial(ask_elsewhere, tell) if ask_elsewhere else None
-        return await work(caller=who_answers(ctx, caller, ask, elsewhere), tell=tell)
-
     run = parked.start(start, caller.seat, workspace.ask_seconds, workspace.most_parked)
     run.call = call
     return run
@@ -429,7 +410,7 @@ async def _with_progress[T](
 ) -> T:
     """Return what *work* returns, telling the client what tools tell, and every five seconds that it goes on.
 
-    Nothing is told of a *call* that was answered before the run was over.
+    No progress is sent for a *call* that was answered before the run was over.
     """
     if not _wants_progress(ctx):
         return await work(None)

@@ -6,7 +6,7 @@ import asyncio
 import hmac
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import anyio
@@ -36,7 +36,7 @@ class NotParked(Exception):
 class StartRun(Protocol):
     """Starts a run that asks and tells through what it is handed."""
 
-    async def __call__(self, ask: AskUser, tell: TellEvent) -> Reply:
+    def __call__(self, ask: AskUser, tell: TellEvent) -> Awaitable[Reply]:
         """Return the reply."""
         ...
 

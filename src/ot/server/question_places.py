@@ -25,7 +25,7 @@ HOLD_SECONDS = 30.0
 model, which must be answered first. The shortest limit of a known client for a call is a minute."""
 TELL_SECONDS = 5.0
 FAST_SECONDS = 1.0
-"""A no that comes sooner than this was said by the client itself: nobody has read the question."""
+"""A no that comes sooner than this was said by the client itself, unless somebody has answered in it before."""
 NOWHERE = "questions go nowhere by the setting policy.questions"
 
 
@@ -87,10 +87,16 @@ class QuestionPlaces:
             return await self._ask_at_terminal(question)
         begun = time.monotonic()
         answer = await self.ask_client(question)
-        too_fast = answer.action != "accept" and time.monotonic() - begun < FAST_SECONDS
+        is_persons = self._is_persons(answer, begun)
         # Only counted: a client that declines by itself in one mode has the same name in another that shows a dialogue.
-        DecliningClients(self.workspace.paths.global_dir).note(self.client, declined=too_fast)
-        return await self._ask_at_terminal(question) if too_fast else answer
+        DecliningClients(self.workspace.paths.global_dir).note(self.client, declined=not is_persons)
+        return answer if is_persons else await self._ask_at_terminal(question)
+
+    def _is_persons(self, answer: Answer, begun: float) -> bool:
+        """Return whether somebody gave *answer*, to a question that was put at *begun*."""
+        if answer.action == "accept" or time.monotonic() - begun >= FAST_SECONDS:
+            self.wire.has_person = True
+        return self.wire.has_person
 
     async def _ask_at_both(self, question: Question) -> Answer:
         """Return the first answer; a no that nobody can have given does not count."""
@@ -102,7 +108,7 @@ class QuestionPlaces:
                 return terminal.result()
             with suppress(CannotAsk):
                 answer = await client
-                if answer.action == "accept" or time.monotonic() - begun >= FAST_SECONDS:
+                if self._is_persons(answer, begun):
                     return answer
             return await terminal
         finally:
@@ -115,7 +121,7 @@ class QuestionPlaces:
     async def _ask_at_terminal(self, question: Question) -> Answer:
         held = self.call.held = self.call.held or HeldRun(self.call.program)
 
-        def told(code: str) -> None:
+        def show_code(code: str) -> None:
             held.code, held.tool, held.message = code, question.tool, question.message
             self._tell(held)
             self.workspace.notify_desktop(question, code)
@@ -126,7 +132,7 @@ class QuestionPlaces:
             self.workspace.hold(held)
         asker = Asker(self.client, str(self.workspace.paths.cwd))
         seconds = self.workspace.ask_seconds
-        asking = asyncio.ensure_future(self.workspace.host.waiting.ask(question, asker, seconds, told))
+        asking = asyncio.ensure_future(self.workspace.host.waiting.ask(question, asker, seconds, show_code))
         try:
             await self._wait_with_client(asking, held, request)
             return await asking

@@ -113,6 +113,8 @@ class Wire:
         """Carry messages between the streams and the server."""
         self.client = ""
         """The name that the client gave itself."""
+        self.has_person = False
+        """Whether somebody has answered a question that this client showed."""
         self._reader = reader
         self._writer = writer
         self._to_server = to_server

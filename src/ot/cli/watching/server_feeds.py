@@ -6,7 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,8 +87,9 @@ class ServerFeeds:
         """Ask a server to cancel a run, or a call of it; return whether it could be asked."""
         for feed in self.feeds.values():
             if feed.pid == server:
-                feed.connection.sendall(json.dumps({"cancel": run, "call": call}).encode() + b"\n")
-                return True
+                with suppress(OSError):  # it has just ended
+                    feed.connection.sendall(json.dumps({"cancel": run, "call": call}).encode() + b"\n")
+                    return True
         return False
 
     def questions(self) -> tuple[list[AskedQuestion], list[Event]]:
