@@ -64,7 +64,8 @@ def answer(
         waiting = [asked for asked in find_questions(connections) if not code or _is_meant(asked, code)]
         if list_ or as_json:
             rows = [asked.fields for asked in waiting]
-            echo_either(as_json, {"questions": rows}, columns([_row(asked) for asked in waiting]))
+            lines = columns([_row(asked) for asked in waiting]) or ["no question waits"]
+            echo_either(as_json, {"questions": rows}, lines)
         elif not waiting:
             fail(f"no question waits under '{code}'" if code else "no question waits", NOT_FOUND)
         elif len(waiting) > 1:
