@@ -30,7 +30,7 @@ SUSPENSIONS = re.compile(r"suspension limit \d+ exceeded")
 MAX_MESSAGE = 4000
 LAST_ASSIGNMENT = "last-assignment"
 """The name of this in the table of tolerances."""
-STILLBORN_SECONDS = 1.0
+STILLBORN_SECONDS = 0.1
 """A process that dies sooner, having asked for nothing, was dying when it got the program, which is begun again."""
 
 Answer = Mapping[str, Any]
