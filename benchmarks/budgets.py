@@ -1,6 +1,6 @@
 """Measures what the server may spend, by the bounds of budgets.toml, and ends with 1 where one is exceeded.
 
-    python benchmarks/budgets.py                          everything: about twenty minutes on two quiet cores
+    python benchmarks/budgets.py                          everything: about fifteen minutes on two quiet cores
     python benchmarks/budgets.py --only run_exact,start_to_first_reply
     python benchmarks/budgets.py --rounds 20              does it work?
     python benchmarks/budgets.py --earlier COMMIT|TREE    against another commit, or a work tree that has its .venv
@@ -241,7 +241,8 @@ def table(found: Sequence[Found]) -> str:
 
 def as_json(row: Found) -> dict[str, Any]:
     """Return *row* with null where there is no bound: JSON has no infinity."""
-    return asdict(row) | {"bound": row.bound if isfinite(row.bound) else None, "reached": row.reached}
+    figures = {name: round(getattr(row, name), 3) for name in ("ratio", "low", "high")}
+    return asdict(row) | figures | {"bound": row.bound if isfinite(row.bound) else None, "reached": row.reached}
 
 
 @contextmanager
