@@ -39,11 +39,9 @@ types: setup
 docs: setup
     @.ci/checks docs
 
-# measure the server against the bare protocol library, in turns
-bench *ARGS: setup
-    .venv/bin/python benchmarks/mcp_bench.py \
-        --name floor --cmd '.venv/bin/python benchmarks/bare_server.py' \
-        --compare '.venv/bin/onetool serve' --compare-opt 'name=onetool' "$@"
+# measure what benchmarks/budgets.toml bounds, beside an earlier commit and the bare protocol library, in turns
+budgets *ARGS: setup
+    .venv/bin/python benchmarks/budgets.py "$@"
 
 # README and tutorial, played word for word in an empty home, with the time of every step
 walkthrough *ARGS: setup

@@ -10,9 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,71 +18,33 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
+
+from proxies import Wire, timed  # noqa: E402 - the path comes first
 
 from runtime.engines.forked.bombs import BOMBS  # noqa: E402 - the tests' own
 
-INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
 BARS = {"exact": {"spaced": 1.8, "back to back": 2.5}, "portable": {"spaced": 1.3, "back to back": 1.3}}
 PACES = {"spaced": 0.05, "back to back": 0.0}
 """The seconds between runs."""
 RUN, CALL = "1+1", "demo.echo(text='x')"
 
 
-class Server:
-    """One server process, spoken to over its standard input and output."""
-
-    def __init__(self, script: str, home: Path, engine: str = "", more: str = "") -> None:
-        """Start *script*, with *engine* and *more* in the configuration of *home*."""
-        settings = home / ".onetool"
-        settings.mkdir(parents=True)
-        if engine:
-            (settings / "onetool.yaml").write_text(f"engines: {{use: {engine}}}\n{more}")
-        self._ids = itertools.count(1)
-        self._process = subprocess.Popen(
-            [sys.executable, str(HERE / script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, cwd=home, env={**os.environ, "HOME": str(home)},
-        )  # fmt: skip
-        self.request("initialize", INITIALIZE)
-        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def _send(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
-        self._process.stdin.flush()
-
-    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to a request."""
-        number = next(self._ids)
-        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            answer = json.loads(line)
-            if answer.get("id") == number:
-                return answer
-        raise RuntimeError("the server went away")
-
-    def leave_running(self, command: str) -> None:
-        """Begin a run, and wait for no answer."""
-        params = {"name": "run", "arguments": {"command": command}}
-        self._send({"jsonrpc": "2.0", "id": f"left {next(self._ids)}", "method": "tools/call", "params": params})
-
-    def run(self, command: str) -> float:
-        """Return how long a run took."""
-        started = time.perf_counter()
-        answer = self.request("tools/call", {"name": "run", "arguments": {"command": command}})
-        took = time.perf_counter() - started
-        assert not answer["result"].get("isError"), answer
-        return took
-
-    def close(self) -> None:
-        """End it."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(10)
+def start(script: str, home: Path, engine: str = "", more: str = "") -> Wire:
+    """Start *script*, with *engine* and *more* in the configuration of *home*."""
+    settings = home / ".onetool"
+    settings.mkdir(parents=True)
+    if engine:
+        (settings / "onetool.yaml").write_text(f"engines: {{use: {engine}}}\n{more}")
+    return Wire([sys.executable, str(HERE / script)], home)
 
 
-def measure(servers: dict[str, Server], command: str, rounds: int, space: float, row: int) -> dict[str, list[float]]:
+def run(server: Wire, command: str) -> float:
+    """Return how long a run took."""
+    return timed(lambda: server.call("run", command=command)) / 1000
+
+
+def measure(servers: dict[str, Wire], command: str, rounds: int, space: float, row: int) -> dict[str, list[float]]:
     """Return the times of each server: in turns when spaced, in rows when back to back."""
     times: dict[str, list[float]] = {name: [] for name in servers}
     in_a_row = 1 if space else row
@@ -93,7 +53,7 @@ def measure(servers: dict[str, Server], command: str, rounds: int, space: float,
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
             for _ in range(in_a_row):
                 time.sleep(space)
-                times[name].append(servers[name].run(command))
+                times[name].append(run(servers[name], command))
     return times
 
 
@@ -102,13 +62,13 @@ def with_statistics(rounds: int, row: int) -> str:
     lines = ["| pace | with statistics to without | of best tenths |", "|---|---|---|"]
     with tempfile.TemporaryDirectory() as directory:
         servers = {
-            name: Server("our_server.py", Path(directory) / name, "portable", f"stats: {{enabled: {name}}}\n")
+            name: start("our_server.py", Path(directory) / name, "portable", f"stats: {{enabled: {name}}}\n")
             for name in ("true", "false")
         }
         try:
             for server in servers.values():
                 for _ in range(20):
-                    server.run(RUN)
+                    run(server, RUN)
             for pace, space in PACES.items():
                 times = measure(servers, RUN, rounds, space, row)
                 ratio = statistics.median(times["true"]) / statistics.median(times["false"])
@@ -128,12 +88,12 @@ def bombs(rounds: int) -> str:
             **{name: [program] for name, program in BOMBS.items()},
             "all": [*BOMBS.values()],
         }.items():
-            server = Server("our_server.py", Path(directory) / name, "exact")
+            server = start("our_server.py", Path(directory) / name, "exact")
             try:
                 _p95(server, 40)
                 alone = _p95(server, rounds)
                 for program in programs:
-                    server.leave_running(program)
+                    server.leave("tools/call", {"name": "run", "arguments": {"command": program}})
                 beside = _p95(server, rounds)
             finally:
                 server.close()
@@ -141,11 +101,11 @@ def bombs(rounds: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _p95(server: Server, rounds: int) -> float:
+def _p95(server: Wire, rounds: int) -> float:
     times: list[float] = []
     for number in range(rounds):
         time.sleep(0.02)
-        times.append(server.run(f"sum(range({number}))"))
+        times.append(run(server, f"sum(range({number}))"))
     return statistics.quantiles(times, n=20)[-1]
 
 
@@ -167,9 +127,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         homes = Path(directory)
         servers = {
-            "bare": Server("bare_server.py", homes / "bare"),
-            "portable": Server("our_server.py", homes / "portable", "portable"),
-            "exact": Server("our_server.py", homes / "exact", "exact"),
+            "bare": start("bare_server.py", homes / "bare"),
+            "portable": start("our_server.py", homes / "portable", "portable"),
+            "exact": start("our_server.py", homes / "exact", "exact"),
         }
         try:
             found = figures(servers, options.rounds, options.row)
@@ -179,11 +139,11 @@ def main() -> None:
     sys.stdout.write(json.dumps(found) + "\n" if options.json else table(found))
 
 
-def figures(servers: dict[str, Server], rounds: int, row: int) -> list[dict[str, Any]]:
+def figures(servers: dict[str, Wire], rounds: int, row: int) -> list[dict[str, Any]]:
     """Return the ratio of medians to the bare server, for each engine, command and pace."""
     for server in servers.values():
         for _ in range(20):
-            server.run(RUN)
+            run(server, RUN)
     found: list[dict[str, Any]] = []
     for command, (pace, space) in itertools.product((RUN, CALL), PACES.items()):
         times = measure(servers, command, rounds, space, row)

@@ -76,6 +76,7 @@ class Wire:
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=cwd or home, env=environ
         )
         self.pid = self._process.pid
+        self.left = set[int]()
         self.greeting = self.request("initialize", HELLO)
         self._write({"method": "notifications/initialized"})
 
@@ -86,13 +87,22 @@ class Wire:
 
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdout
-        number = next(self._numbers)
-        self._write({"id": number, "method": method, "params": params})
+        number = self._post(method, params)
         for line in self._process.stdout:
             reply = json.loads(line)
             if reply.get("id") == number:
                 return reply["result"]
+            self.left.discard(reply.get("id"))
         raise RuntimeError("the server is gone")
+
+    def leave(self, method: str, params: dict[str, Any]) -> None:
+        """Ask, and wait for no reply; until one came among those to other requests, the number is in ``left``."""
+        self.left.add(self._post(method, params))
+
+    def _post(self, method: str, params: dict[str, Any]) -> int:
+        number = next(self._numbers)
+        self._write({"id": number, "method": method, "params": params})
+        return number
 
     def call(self, tool: str, **arguments: Any) -> str:
         result = self.request("tools/call", {"name": tool, "arguments": arguments})

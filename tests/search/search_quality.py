@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -22,7 +22,7 @@ from real_servers.as_packs import packs_of
 from real_servers.catalogues import real_catalogues
 
 HERE = Path(__file__).parent
-FRESH = {"fresh_tuning": "tuning", "fresh_held_out": "held_out"}
+FRESH = {"fresh_tuning": "tuning", "fresh_held_out": "held_out", "unseen": "unseen"}
 DEEP = 50
 
 
@@ -83,7 +83,7 @@ class Task:
 
 
 def queries(part: str) -> list[Query]:
-    """Return the queries of one list: ``tuning`` or ``held_out``, or one of those with ``fresh_`` before it."""
+    """Return the queries of one list: ``tuning`` or ``held_out``, alone or with ``fresh_`` before it, or ``unseen``."""
     entries = _lists("fresh_queries.yaml")[FRESH[part]] if part in FRESH else _lists("queries.yaml")[part]
     return [Query(str(words), tuple(wanted)) for words, *wanted in entries]
 
@@ -121,8 +121,12 @@ def _written_tool(pack: str, head: str, said: str) -> Tool:
 
 async def real_registry(own: Sequence[Pack]) -> ToolRegistry:
     """Return a registry of the real servers' tools and our own packs."""
-    workers = (extension.pack() for extension in bundled_extensions(IN_WORKERS))
-    return ToolRegistry([*BUNDLED.packs(), *workers, *packs_of(await real_catalogues()), *own])
+    return ToolRegistry([*bundled_packs(), *packs_of(await real_catalogues()), *own])
+
+
+def bundled_packs() -> list[Pack]:
+    """Return the packs that come with the server."""
+    return [*BUNDLED.packs(), *(extension.pack() for extension in bundled_extensions(IN_WORKERS))]
 
 
 def ask(catalogue: Catalogue, query: Query) -> Answer:
@@ -135,6 +139,20 @@ def ask(catalogue: Catalogue, query: Query) -> Answer:
 def with_written(registry: ToolRegistry) -> ToolRegistry:
     """Return *registry* with the written packs beside its own."""
     return ToolRegistry([*registry.packs.values(), *written_packs()])
+
+
+def with_replaced(registry: ToolRegistry) -> ToolRegistry:
+    """Return *registry* with the bundled packs that a server's pack replaced, which is then ``<name>_server``."""
+    packs = dict(registry.packs)
+    for pack in bundled_packs():
+        if packs[pack.name].source == "proxy":
+            server = f"{pack.name}_server"
+            packs[server], packs[pack.name] = _rename(packs[pack.name], server), pack
+    return ToolRegistry(packs.values())
+
+
+def _rename(pack: Pack, name: str) -> Pack:
+    return replace(pack, name=name, read_tools=lambda: [replace(tool, pack=name) for tool in pack.tools.values()])
 
 
 def quality(registry: ToolRegistry, part: str) -> Quality:

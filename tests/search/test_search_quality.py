@@ -15,7 +15,7 @@ from ot.registry.tool import Tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 from pace import TURNS, effort
 from search.search_figures import whole_registry
-from search.search_quality import Quality, lacks, quality, queries, tasks, with_written
+from search.search_quality import FRESH, Quality, lacks, quality, queries, tasks, with_replaced, with_written
 from test_site import ROOT
 
 # The first time on a machine, the servers are installed.
@@ -59,6 +59,17 @@ def test_nine_of_ten_queries_over_a_wider_catalogue_have_theirs_too(
     found = quality(with_written(registry), part)
     assert len(found.answers) == number
     assert found.recall(5) >= least
+
+
+def test_nine_of_ten_queries_that_nothing_was_chosen_by_have_theirs_too(registry: ToolRegistry) -> None:
+    known = with_replaced(with_written(registry))
+    unseen, names = queries("unseen"), {tool.full_name for tool in known.tools()}
+    assert len(unseen) >= 75
+    assert [query for query in unseen if not names.issuperset(query.wanted)] == []
+    assert {query.words for part in (*PARTS, *FRESH) if part != "unseen" for query in queries(part)}.isdisjoint(
+        query.words for query in unseen
+    )
+    assert quality(known, "unseen").recall(5) >= 0.91
 
 
 def test_most_whole_tasks_find_every_tool_that_they_need(registry: ToolRegistry) -> None:

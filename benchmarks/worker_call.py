@@ -1,21 +1,15 @@
-"""Measures a warm call to a worker through the whole door, beside a bare echo process on the same event loop.
+"""A warm call to a worker through the whole door, and one to a bare echo process: what budgets.py compares.
 
-    python benchmarks/workers.py [--calls 4000] [--rounds 5]
-
-Both are measured in turns in one run, so that the ratio holds on a busy machine too. The bare process is what the
-floor costs: one line of JSON there and back over two pipes, matched by id, and nothing else.
+The bare process is what the floor costs: one line of JSON there and back over two pipes, matched by id.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import json
 import os
-import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -23,7 +17,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from ot.cli.terminal.event_loop import run_async
 from ot.execution.call_context import CallContext
 from ot.execution.caller import Caller
 from ot.execution.tool_executor import ToolExecutor
@@ -42,7 +35,6 @@ for line in sys.stdin.buffer:
     sys.stdout.buffer.write(json.dumps(reply).encode() + b"\\n")
     sys.stdout.buffer.flush()
 """
-CALLERS = (1, 8)
 
 Call = Callable[[str], Awaitable[Any]]
 
@@ -103,61 +95,9 @@ class Door:
         return (await self._executor.call("bench", "echo", (), {"nonce": nonce}, context))[0]
 
 
-async def seconds_a_call(call: Call, callers: int, calls: int) -> float:
-    """Return how long one of *calls* calls takes that *callers* share."""
-
-    async def caller(name: int) -> None:
-        for number in range(calls // callers):
-            nonce = f"{name}-{number}"
-            assert nonce == await call(nonce)
-
+async def seconds_a_call(call: Call, calls: int) -> float:
+    """Return how long one of *calls* calls takes."""
     begun = time.perf_counter()
-    await asyncio.gather(*map(caller, range(callers)))
+    for number in range(calls):
+        assert str(number) == await call(str(number))
     return (time.perf_counter() - begun) / calls
-
-
-async def first_call(state: Path) -> float:
-    """Return how long the first call takes when the environment is there."""
-    door = Door(state)
-    begun = time.perf_counter()
-    await door("x")
-    seconds = time.perf_counter() - begun
-    await door.pool.aclose()
-    return seconds
-
-
-async def measure(calls: int, rounds: int) -> str:
-    """Return the figures as a Markdown table."""
-    lines = ["| callers | bare echo | worker | ratio |", "|---|---|---|---|"]
-    with tempfile.TemporaryDirectory() as directory:
-        state = Path(directory)
-        door, bare = Door(state), await BareEcho.start()
-        await seconds_a_call(door, 8, 400)
-        await seconds_a_call(bare, 8, 400)
-        for callers in CALLERS:
-            pairs = [
-                (await seconds_a_call(bare, callers, calls), await seconds_a_call(door, callers, calls))
-                for _ in range(rounds)
-            ]
-            floor, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
-            ratio = statistics.median(ours / floor for floor, ours in pairs)
-            lines.append(f"| {callers} | {floor * 1e6:.0f} us | {ours * 1e6:.0f} us | {ratio:.2f}x |")
-        await bare.aclose()
-        await door.pool.aclose()
-        firsts = [await first_call(state) for _ in range(rounds)]
-    lines.append(f"\nFirst call with the environment cached: {statistics.median(firsts) * 1000:.0f} ms")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--calls", type=int, default=4000)
-    parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
-    print("asyncio\n\n" + asyncio.run(measure(given.calls, given.rounds)))
-    print("\nThe server's own loop\n\n" + run_async(measure(given.calls, given.rounds)))
-
-
-if __name__ == "__main__":
-    main()
