@@ -29,6 +29,9 @@ async def serve(life: Life) -> None:
     resident = _resident(host, paths)
     if resident:
         resident.spawn_engine()  # it gets warm while the protocol's library is imported
+    from ot.server import import_protocol  # noqa: PLC0415 - takes seconds, and the engine should not wait for it
+
+    import_protocol()
     from ot.daemon.lazy_modules import import_lazy_modules  # noqa: PLC0415 - as above
     from ot.daemon.shared_server import SharedServer  # noqa: PLC0415 - as above
     from ot.server.serve import Watchdog  # noqa: PLC0415 - as above

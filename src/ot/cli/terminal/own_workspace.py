@@ -75,6 +75,9 @@ async def serve(workspace: Workspace, packs: Sequence[str] = ()) -> None:
     """
     # It gets warm while the protocol's library is imported.
     workspace.spawn_engine()
+    from ot.server import import_protocol
+
+    import_protocol()
     from ot.server.connection import Connection
     from ot.server.serve import serve_stdio as serve_wire
 
