@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ot.cli.terminal.event_loop import THRESHOLDS
 
 SERVE = """
-import atexit, gc, importlib.metadata, json, sys
+import atexit, gc, importlib.metadata, json, sys, time
 for name in ("beartype", "griffe", "jsonschema", "key_value", "keyring", "opentelemetry.sdk", "typer"):
     sys.modules[name] = None  # so that to import one fails
 sys.argv[1:] = ["serve"]
 entry_points, groups = importlib.metadata.entry_points, []
 importlib.metadata.entry_points = lambda **of: groups.append(of.get("group")) or entry_points(**of)
+full = []
+begun = ("start", 2)
+gc.callbacks.append(lambda phase, of: (phase, of["generation"]) == begun and full.append(time.monotonic()))
 
 def models(kind):
     return {kind}.union(*map(models, type.__subclasses__(kind)))
@@ -24,6 +34,8 @@ def report():
     of_library = [kind for kind in models(BaseModel) if kind.__module__.partition(".")[0] in library]
     sys.stderr.write(json.dumps({
         "collects": gc.isenabled(),
+        "thresholds": gc.get_threshold(),
+        "full": full,
         "stays": gc.get_freeze_count(),
         "models": len(of_library),
         "built": sum(kind.__pydantic_complete__ for kind in of_library),
@@ -35,6 +47,7 @@ atexit.register(report)
 from ot.entry import main
 main()
 """
+RUNS, WARM, GRACE_SECONDS = 10_000, 500, 0.01
 INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 
 
@@ -62,7 +75,49 @@ def test_a_run_needs_few_models_and_no_store_of_sessions_and_imports_are_not_loo
     assert answers[3]["content"][0]["text"] == "42"
     seen = json.loads(told.splitlines()[-1])
     assert seen["collects"]
+    assert seen["thresholds"] == [*THRESHOLDS]
     assert seen["stays"] > 100_000
     assert seen["models"] > 5 * seen["built"] > 0
     assert not seen["later"]  # only of the protocol's library
     assert not seen["plugins"]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the server's memory from /proc")
+def test_in_ten_thousand_runs_no_reply_waits_for_all_garbage_and_memory_does_not_grow(tmp_path: Path) -> None:
+    replies: list[tuple[float, float]] = []
+    told = tmp_path / "stderr"
+    with told.open("w") as stderr, subprocess.Popen(
+        [sys.executable, "-c", SERVE], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=stderr, text=True,
+    ) as server:  # fmt: skip
+        assert server.stdin and server.stdout
+        requests, answers = server.stdin, server.stdout
+
+        def ask(id: int, method: str, params: dict[str, Any]) -> None:
+            sent = time.monotonic()
+            requests.write(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}) + "\n")
+            requests.flush()
+            assert json.loads(answers.readline())["id"] == id
+            replies.append((sent, time.monotonic()))
+
+        def resident_bytes() -> int:
+            return int(Path(f"/proc/{server.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        ask(0, "initialize", INITIALIZE)
+        requests.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + "\n")
+        for number in range(1, WARM + 1):
+            ask(number, "tools/call", {"name": "run", "arguments": {"command": f"{number} + 1"}})
+        before = resident_bytes()
+        for number in range(WARM + 1, RUNS + 1):
+            ask(number, "tools/call", {"name": "run", "arguments": {"command": f"{number} + 1"}})
+            if number % 100 == 0:
+                time.sleep(0.2)  # a client thinks between its programs
+        after = resident_bytes()
+        requests.close()
+    seen = json.loads(told.read_text().splitlines()[-1])
+    assert seen["full"]
+    # One that began before the server could read the request is not meant.
+    assert [began for began in seen["full"] for sent, got in replies if sent + GRACE_SECONDS < began < got] == []
+    assert after < 1.05 * before

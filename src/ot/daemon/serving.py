@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
 from pathlib import Path
 
+from ot.cli.terminal.event_loop import collect_garbage
 from ot.config.paths import Paths
 from ot.daemon.life import Life
 from ot.errors import OneToolError
@@ -38,8 +38,7 @@ async def serve(life: Life) -> None:
 
     watchdog = Watchdog()
     server = SharedServer(life, host)
-    gc.freeze()  # what is there now stays, and need not be looked through for garbage
-    gc.enable()
+    collect_garbage()
     for number, now in ((signal.SIGTERM, False), (signal.SIGINT, True)):
         asyncio.get_running_loop().add_signal_handler(number, lambda now=now: server.stop(now=now))
     starting = asyncio.ensure_future(_started(resident))

@@ -20,6 +20,7 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 
 from ot.relay.tracking import ASKS, KEPT
+from ot.server.idle_garbage import IdleGarbage
 from ot.server.incoming_line import INVALID_REQUEST, NoMessage, read_line
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class Wire:
         self._writing = asyncio.Lock()
         self._flowing = asyncio.Event()
         self._flowing.set()
+        self._garbage = IdleGarbage()
 
     async def read(self) -> None:
         """Hand every message to the server until the input ends."""
@@ -276,6 +278,7 @@ class Wire:
                     await self._send(line)
                 if not self._open:
                     self._answered.set()
+                    self._garbage.collect_soon(self._open)
 
     async def all_answered(self, seconds: float) -> bool:
         """Return whether every request has its answer, within *seconds*."""
