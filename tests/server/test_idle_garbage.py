@@ -46,10 +46,11 @@ def make_garbage() -> None:
 
 async def end_of_pause() -> None:
     """Wait until what was due after the same pause has been done."""
-    done = asyncio.Event()
-    asyncio.get_running_loop().call_later(idle_garbage.PAUSE_SECONDS, done.set)
-    async with asyncio.timeout(WAIT_SECONDS):
-        await done.wait()
+    for seconds in (idle_garbage.PAUSE_SECONDS, idle_garbage.READ_SECONDS):
+        done = asyncio.Event()
+        asyncio.get_running_loop().call_later(seconds, done.set)
+        async with asyncio.timeout(WAIT_SECONDS):
+            await done.wait()
 
 
 async def test_garbage_is_looked_for_once_after_a_pause_in_which_nobody_waits() -> None:

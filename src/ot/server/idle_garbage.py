@@ -7,7 +7,7 @@ import gc
 import time
 from collections.abc import Collection
 
-PAUSE_SECONDS = 0.05
+PAUSE_SECONDS, READ_SECONDS = 0.05, 0.005
 NEW_OBJECTS = 700
 """As many as Python itself would wait for; Python is told to wait for more, for a server that is never idle."""
 PARTS_BEFORE_ALL = 10
@@ -27,7 +27,11 @@ class IdleGarbage:
     def collect_soon(self, waiting: Collection[object]) -> None:
         """Collect in a moment if there is something to look through and nobody is *waiting* then."""
         if self._due is None and gc.get_count()[0] > NEW_OBJECTS:
-            self._due = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._collect, waiting)
+            self._due = asyncio.get_running_loop().call_later(PAUSE_SECONDS, self._read_first, waiting)
+
+    def _read_first(self, waiting: Collection[object]) -> None:
+        # The event loop looks at timers before it reads: a request may be there that nobody has seen.
+        self._due = asyncio.get_running_loop().call_later(READ_SECONDS, self._collect, waiting)
 
     def _collect(self, waiting: Collection[object]) -> None:
         self._due = None
