@@ -8,7 +8,6 @@ import os
 import signal
 from pathlib import Path
 
-from ot.cli.terminal.event_loop import collect_garbage
 from ot.config.paths import Paths
 from ot.daemon.life import Life
 from ot.errors import OneToolError
@@ -34,11 +33,12 @@ async def serve(life: Life) -> None:
     import_protocol()
     from ot.daemon.lazy_modules import import_lazy_modules  # noqa: PLC0415 - as above
     from ot.daemon.shared_server import SharedServer  # noqa: PLC0415 - as above
+    from ot.server.idle_garbage import collect_between_replies  # noqa: PLC0415 - as above
     from ot.server.serve import Watchdog  # noqa: PLC0415 - as above
 
     watchdog = Watchdog()
     server = SharedServer(life, host)
-    collect_garbage()
+    collect_between_replies()
     for number, now in ((signal.SIGTERM, False), (signal.SIGINT, True)):
         asyncio.get_running_loop().add_signal_handler(number, lambda now=now: server.stop(now=now))
     starting = asyncio.ensure_future(_started(resident))

@@ -10,9 +10,6 @@ import threading
 from collections.abc import Coroutine
 from typing import Any
 
-THRESHOLDS = 5_000, 10, 100
-"""When Python looks for garbage by itself: seldom, as a server does so while it is idle."""
-
 
 def run_async[T](main: Coroutine[Any, Any, T]) -> T:
     """Return what *main* returns."""
@@ -34,7 +31,6 @@ def collect_garbage() -> None:
     """Look for garbage from now on, if that was off, but never in what is there: it is large, and it stays."""
     if not gc.isenabled():
         gc.freeze()
-        gc.set_threshold(*THRESHOLDS)
         gc.enable()
 
 
