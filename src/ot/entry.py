@@ -22,6 +22,8 @@ def main() -> None:
 
         sys.stdout.write(overview())
     elif not _relayed(arguments) and not _answered(arguments):
+        # To look for plugins of the library that checks settings, the metadata of every installed package is read.
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         gc.disable()  # imports make many objects and hardly any garbage; whoever goes on to work turns it on
         from ot.cli.main import run_command
 

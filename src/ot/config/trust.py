@@ -39,7 +39,7 @@ class Verdict:
 class _Written(BaseModel):
     """A part of the record; a key that it does not know damages it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Record(_Written):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pkgutil
 from contextlib import suppress
 from importlib import import_module
@@ -54,3 +55,4 @@ async def import_lazy_modules() -> None:
         with suppress(ImportError):  # not on every system, or only with an extra
             await asyncio.to_thread(import_module, name)  # beside the loop: a client waits two seconds for its welcome
         await asyncio.sleep(PAUSE_SECONDS)
+    gc.freeze()  # they stay, and need not be looked through for garbage

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -29,14 +28,17 @@ async def serve(life: Life) -> None:
     resident = _resident(host, paths)
     if resident:
         resident.spawn_engine()  # it gets warm while the protocol's library is imported
+    from ot.server import import_protocol  # noqa: PLC0415 - takes seconds, and the engine should not wait for it
+
+    import_protocol()
     from ot.daemon.lazy_modules import import_lazy_modules  # noqa: PLC0415 - as above
     from ot.daemon.shared_server import SharedServer  # noqa: PLC0415 - as above
+    from ot.server.idle_garbage import collect_between_replies  # noqa: PLC0415 - as above
     from ot.server.serve import Watchdog  # noqa: PLC0415 - as above
 
     watchdog = Watchdog()
     server = SharedServer(life, host)
-    gc.freeze()  # what is there now stays, and need not be looked through for garbage
-    gc.enable()
+    collect_between_replies()
     for number, now in ((signal.SIGTERM, False), (signal.SIGINT, True)):
         asyncio.get_running_loop().add_signal_handler(number, lambda now=now: server.stop(now=now))
     starting = asyncio.ensure_future(_started(resident))

@@ -18,7 +18,7 @@ MAX_FLOW_LEVELS = 2
 WIDTH = 1 << 30
 LONG = 120
 """Characters of one line above which an object that holds others is a key a line, and a list of sentences an item."""
-UNWRITABLE = re.compile("[^\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+UNWRITABLE = re.compile("[\x00-\x08\n-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """What YAML can hold only as an escape, or takes for the end of a line."""
 
 

@@ -21,7 +21,7 @@ Form = Literal["text", "json", "tagged"]
 class ResultMeta(BaseModel):
     """The data about a stored result, written beside it."""
 
-    model_config = ConfigDict(frozen=True, strict=True)
+    model_config = ConfigDict(frozen=True, strict=True, defer_build=True)
 
     version: Literal[1] = 1
     handle: str

@@ -20,6 +20,7 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
 
 from ot.relay.tracking import ASKS, KEPT
+from ot.server.idle_garbage import IdleGarbage
 from ot.server.incoming_line import INVALID_REQUEST, NoMessage, read_line
 
 if TYPE_CHECKING:
@@ -90,11 +91,12 @@ async def wire_streams(
     to_server, incoming = anyio.create_memory_object_stream[Incoming](0)
     outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     wire = Wire(reader, writer, to_server, from_server, alone=alone, kept=kept)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(wire.read)
-        tasks.start_soon(wire.write)
-        yield incoming, outgoing, wire
-        tasks.cancel_scope.cancel()
+    with wire.garbage:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wire.read)
+            tasks.start_soon(wire.write)
+            yield incoming, outgoing, wire
+            tasks.cancel_scope.cancel()
 
 
 class Wire:
@@ -130,6 +132,7 @@ class Wire:
         self._writing = asyncio.Lock()
         self._flowing = asyncio.Event()
         self._flowing.set()
+        self.garbage = IdleGarbage(self._is_awaited)
 
     async def read(self) -> None:
         """Hand every message to the server until the input ends."""
@@ -264,7 +267,8 @@ class Wire:
         async with self._from_server:
             async for item in self._from_server:
                 message = self._questions.asked(item.message)
-                if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+                is_answer = isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
+                if is_answer:
                     self._open.discard(message.id)
                     if self._held and self._keep(message):
                         continue
@@ -272,12 +276,17 @@ class Wire:
                     line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
                 except ValueError as error:  # one message that has no JSON ends neither the others nor the server
                     logger.error("a message could not be written: %s", error)
-                    if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+                    if is_answer:
                         await self._refuse(INTERNAL_ERROR, "the answer could not be written as JSON", message.id)
                 else:
                     await self._send(line)
                 if not self._open:
                     self._answered.set()
+                if is_answer:
+                    self.garbage.collect_soon()
+
+    def _is_awaited(self) -> bool:
+        return bool(self._open) or self._writing.locked()
 
     async def all_answered(self, seconds: float) -> bool:
         """Return whether every request has its answer, within *seconds*."""

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from ot.cli.terminal.event_loop import collect_garbage, end_without_waiting, new_runner, run_async
+from ot.cli.terminal.event_loop import end_without_waiting, new_runner, run_async
 from ot.config.paths import Paths
 from ot.log_span import LogSpan
 from ot.logs import LogFile, configure_logs, end_logs, log_path
@@ -75,12 +75,16 @@ async def serve(workspace: Workspace, packs: Sequence[str] = ()) -> None:
     """
     # It gets warm while the protocol's library is imported.
     workspace.spawn_engine()
+    from ot.server import import_protocol
+
+    import_protocol()
     from ot.server.connection import Connection
+    from ot.server.idle_garbage import collect_between_replies
     from ot.server.serve import serve_stdio as serve_wire
 
     connection = Connection(workspace, packs)
     with LogSpan(logger, "mcp.server.start", version=installed_version(), cwd=str(workspace.paths.cwd)):
         await connection.prepare()
-    collect_garbage()
+    collect_between_replies()
     with LogSpan(logger, "mcp.server.stop"):
         await serve_wire(connection)
