@@ -7,7 +7,6 @@ import logging
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from types import MappingProxyType
@@ -18,7 +17,7 @@ import anyio
 from ot.errors import InvalidArguments, NotApproved, ToolDenied, ToolError, ToolFailed, ToolTimeout
 from ot.execution.annotation_check import may_take
 from ot.execution.arguments import bind_arguments, is_seen
-from ot.execution.backends.backend import Backend, CallContext
+from ot.execution.backends.backend import Backend, Begun, CallContext
 from ot.execution.border import Border
 from ot.execution.call_context import CallTool
 from ot.execution.caller import Caller
@@ -337,8 +336,10 @@ class ToolExecutor:
         clock = context.clock or Deadline(context.deadline)
         seconds = min(tool.timeout or self._call_seconds, max(clock.seconds_left, 0.0))
         own = _for_backend(context, time.monotonic() + seconds, key)
-        # A task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
-        task = eager_task(self._backends[tool.backend].call(tool, arguments, own))
+        backend = self._backends[tool.backend]
+        begin: Callable[[Tool, dict[str, Any], CallContext], Begun] | None = getattr(backend, "begin", None)
+        # Else a task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
+        task = begin(tool, arguments, own) if begin else eager_task(backend.call(tool, arguments, own))
         try:
             if not task.done():
                 await _wait(task, clock, seconds)
@@ -425,25 +426,28 @@ def _log_call(record: CallRecord, message: str, arguments: Mapping[str, Any], va
     log_span(logger, logging.INFO, name, record.seconds, record.error, message, fields)
 
 
-async def _wait(task: asyncio.Task[Any], clock: Deadline, seconds: float) -> None:
+async def _wait(task: Begun, clock: Deadline, seconds: float) -> None:
     """Return when *task* has ended or its time is over; a cancellation reaches whoever waits, and not the task."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def wake(task: asyncio.Task[Any]) -> None:
-        if not task.cancelled():
+    def wake(task: Begun | None = None) -> None:
+        if task and not task.cancelled():
             task.exception()  # of a call whose run was cancelled nobody else takes it, which would be told as a fault
         if not ended.done():
             ended.set_result(None)
 
     task.add_done_callback(wake)
-    with suppress(TimeoutError):
-        async with clock.timeout(seconds):
-            await ended
+    timer = clock.start_timer(seconds, wake)
+    try:
+        await ended
+    finally:
+        timer.cancel()
 
 
-async def _cancel(task: asyncio.Task[Any], tool: Tool) -> None:
+async def _cancel(task: Begun, tool: Tool) -> None:
     task.cancel()
-    with anyio.CancelScope(shield=True):
-        await asyncio.wait((task,), timeout=CANCEL_GRACE_SECONDS)
+    if not task.done():
+        with anyio.CancelScope(shield=True):
+            await _wait(task, Deadline.after(CANCEL_GRACE_SECONDS), CANCEL_GRACE_SECONDS)
     if not task.done():
         logger.warning("%s ignored its cancellation and was abandoned", tool.full_name)
