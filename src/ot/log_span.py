@@ -15,6 +15,7 @@ from ot.visible_text import visible
 
 LENGTHS = {"path": 200, "url": 120, "query": 100, "topic": 100, "pattern": 100, "errorMessage": 300}
 LENGTH = 120
+NEVER_CUT = min(LENGTH, *LENGTHS.values())
 KEPT = 3 * MARGIN
 """Characters of a text that wait to be written: those that are shown, and those that are looked at for secrets."""
 SMALL = 1000
@@ -44,7 +45,15 @@ class SpanMessage:
             found["errorType"] = self.error
             found |= {"errorMessage": _shown("errorMessage", self.message, redact)} if self.message else {}
         told = {name: value for name, value in self.more.items() if value not in ("", None)}
-        return found | {name: _shown(name, value, redact) for name, value in told.items()}
+        # Most hold no secret, which is seen at once for all of them.
+        texts = "\n".join([value for value in told.values() if type(value) is str])
+        clean = "://" not in texts and redact(texts) == texts
+        for name, value in told.items():
+            if clean and type(value) is str and value.isascii() and value.isprintable() and len(value) <= NEVER_CUT:
+                found[name] = value
+            else:
+                found[name] = _shown(name, value, redact)
+        return found
 
     def text(self, redact: Redact = str) -> str:
         """Return the same on one line, for people."""
