@@ -44,15 +44,16 @@ class SpanMessage:
         if self.error:
             found["errorType"] = self.error
             found |= {"errorMessage": _shown("errorMessage", self.message, redact)} if self.message else {}
-        told = {name: value for name, value in self.more.items() if value not in ("", None)}
-        # Most hold no secret, which is seen at once for all of them.
-        texts = "\n".join([value for value in told.values() if type(value) is str])
+        # Most texts hold no secret, which is seen at once for all of them.
+        texts = "\n".join([value for value in self.more.values() if type(value) is str])
         clean = "://" not in texts and redact(texts) == texts
-        for name, value in told.items():
-            if clean and type(value) is str and value.isascii() and value.isprintable() and len(value) <= NEVER_CUT:
-                found[name] = value
-            else:
-                found[name] = _shown(name, value, redact)
+        for name, value in self.more.items():
+            if type(value) is not str:
+                if value is not None:
+                    found[name] = _shown(name, value, redact)
+            elif value:
+                is_plain = clean and len(value) <= NEVER_CUT and value.isascii() and value.isprintable()
+                found[name] = value if is_plain else _shown(name, value, str if clean else redact)
         return found
 
     def text(self, redact: Redact = str) -> str:

@@ -33,16 +33,16 @@ class Deadline:
     @property
     def asked_seconds(self) -> float:
         """How long it has stood still so far."""
-        return self._asked + (time.monotonic() - self._since if self._since is not None else 0.0)
+        return self._asked if self._since is None else self._asked + time.monotonic() - self._since
 
     @property
     def seconds_left(self) -> float:
         """How long it still is."""
         return self.at - time.monotonic()
 
-    def start_timer(self, at_most: float, over: Callable[[], None]) -> DeadlineTimer:
-        """Call *over* when the deadline, or *at_most* seconds, are over on this clock; the timer can be cancelled."""
-        timer = DeadlineTimer(max(min(at_most, self.seconds_left), 0.0), over, self._running)
+    def start_timer(self, seconds: float, over: Callable[[], None]) -> DeadlineTimer:
+        """Call *over* when *seconds* are over on this clock; the timer can be cancelled."""
+        timer = DeadlineTimer(seconds, over, self._running)
         if self._since is None:
             timer.go_on(asyncio.get_running_loop())
         return timer
@@ -51,7 +51,7 @@ class Deadline:
     async def timeout(self, at_most: float = inf) -> AsyncGenerator[None]:
         """Raise TimeoutError in the block when the deadline, or *at_most* seconds, are over on this clock."""
         async with asyncio.timeout(None) as running:
-            timer = self.start_timer(at_most, lambda: running.reschedule(0.0))
+            timer = self.start_timer(max(min(at_most, self.seconds_left), 0.0), lambda: running.reschedule(0.0))
             try:
                 yield
             finally:

@@ -45,7 +45,7 @@ class WorkAllowance:
             raise TooMuchHere
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class ToolContext:
     """The surroundings of one call."""
 

@@ -346,6 +346,8 @@ def _hand_to_thread(call: _ThreadedCall) -> None:
 
 
 def _prepared(tool: Tool, function: Callable[..., Any], arguments: dict[str, Any]) -> partial[Any]:
+    if tool.parameters and tool.parameters[0].kind != "positional":  # those that are come first
+        return partial(function, **arguments)
     names = [parameter.name for parameter in tool.parameters if parameter.kind == "positional"]
     placed = [arguments[name] for name in takewhile(arguments.__contains__, names)]
     named = {name: value for name, value in arguments.items() if name not in names[: len(placed)]}
