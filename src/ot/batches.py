@@ -24,7 +24,8 @@ class Batches[T]:
         self._seconds = self._pause = seconds
         self._most = most
         self._rows: deque[T] = deque()
-        self._turn = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._turn = threading.Condition(self._lock)
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._idle = self._urgent = self._closing = False
         self._added = self._done = self.dropped = 0
@@ -36,7 +37,7 @@ class Batches[T]:
 
     def add(self, row: T) -> None:
         """Take *row*, to be written soon."""
-        with self._turn:
+        with self._lock:  # as the condition does, which takes a few steps more
             if len(self._rows) >= self._most or self._closing:
                 self.dropped += 1
                 return

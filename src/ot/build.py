@@ -472,6 +472,11 @@ def _guard(
     return PathGuard(roots, hidden=hidden, locked=locked, shown=homes, harmless=config.security.dot_names)
 
 
+@cache
+def _logger_of(pack: str) -> logging.Logger:
+    return logging.getLogger(f"ot_tools.{pack}")
+
+
 def _context(
     loaded: Loaded, parts: Parts, registry: ToolRegistry, guard: PathGuard, pack: str, call: CallContext
 ) -> ToolContext:
@@ -480,7 +485,7 @@ def _context(
         guard,
         paths.cwd,
         config.tools.get(pack, {}),
-        logging.getLogger(f"ot_tools.{pack}"),
+        _logger_of(pack),
         registry,
         config,
         call.open_llm,

@@ -15,6 +15,7 @@ from ot.visible_text import visible
 
 LENGTHS = {"path": 200, "url": 120, "query": 100, "topic": 100, "pattern": 100, "errorMessage": 300}
 LENGTH = 120
+NEVER_CUT = min(LENGTH, *LENGTHS.values())
 KEPT = 3 * MARGIN
 """Characters of a text that wait to be written: those that are shown, and those that are looked at for secrets."""
 SMALL = 1000
@@ -43,8 +44,17 @@ class SpanMessage:
         if self.error:
             found["errorType"] = self.error
             found |= {"errorMessage": _shown("errorMessage", self.message, redact)} if self.message else {}
-        told = {name: value for name, value in self.more.items() if value not in ("", None)}
-        return found | {name: _shown(name, value, redact) for name, value in told.items()}
+        # Most texts hold no secret, which is seen at once for all of them.
+        texts = "\n".join([value for value in self.more.values() if type(value) is str])
+        clean = "://" not in texts and redact(texts) == texts
+        for name, value in self.more.items():
+            if type(value) is not str:
+                if value is not None:
+                    found[name] = _shown(name, value, redact)
+            elif value:
+                is_plain = clean and len(value) <= NEVER_CUT and value.isascii() and value.isprintable()
+                found[name] = value if is_plain else _shown(name, value, str if clean else redact)
+        return found
 
     def text(self, redact: Redact = str) -> str:
         """Return the same on one line, for people."""

@@ -106,6 +106,12 @@ class BatchedHandler(logging.Handler):
         self._write, self._line, self._redact = write, line, redact
         self._batches = Batches[_Logged](self._write_batch, name="ot-logs", seconds=seconds)
 
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Take the record as any handler does, without its lock: what waits has one of its own."""
+        if passes := bool(self.filter(record)):
+            self.emit(record)
+        return passes
+
     def emit(self, record: logging.LogRecord) -> None:
         """Take the record; whatever it refers to is written out now, for it may change."""
         if record.args:
@@ -126,7 +132,7 @@ class BatchedHandler(logging.Handler):
 
     def _write_batch(self, records: list[_Logged]) -> bool:
         lines = (self._line(record, dict(zip(WORKS_FOR, ids, strict=True)), self._redact) for record, *ids in records)
-        text = "".join(f"{self._redact(line)}\n" for line in lines)
+        text = self._redact("".join([f"{line}\n" for line in lines]))
         try:
             self._write(text)
         except (OSError, ValueError):  # a full disk, or a standard error that is closed

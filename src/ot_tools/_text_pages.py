@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import BinaryIO
 
@@ -24,6 +24,7 @@ _NOT_TEXT = {
     b"\x7fELF": "an ELF program",
     b"SQLite format 3\0": "an SQLite database",
 }
+_SIGNATURES = tuple(_NOT_TEXT)
 _NOT_FOR_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape"})
 """Codecs that are made for names and literals; on a large file some would take minutes."""
 
@@ -32,8 +33,9 @@ def kind_of_binary(start: bytes) -> str:
     """Return in words what data that begins with *start* is, or nothing when it can be text."""
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "UTF-16 text (give encoding='utf-16')"
-    known = next((kind for signature, kind in _NOT_TEXT.items() if start.startswith(signature)), "")
-    return known or ("binary data" if b"\0" in start else "")
+    if start.startswith(_SIGNATURES):
+        return next(kind for signature, kind in _NOT_TEXT.items() if start.startswith(signature))
+    return "binary data" if b"\0" in start else ""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,9 @@ def read_page(stream: BinaryIO, page: Page) -> str:
         ValueError: It is not text in this encoding, or too large; the reason is worded to follow the file's name.
     """
     if _newline_is_a_byte(page.encoding):
-        _check_text(stream)
+        start = _check_text(stream)
+        if page.offset == 1 and page.limit is None and len(start) < START:  # all of it
+            return _decoded(_few_enough(start, page.max_bytes), page.encoding, 1)
         _skip_lines(stream, page.offset - 1)
         return _decoded(_take(stream, page.limit, page.max_bytes), page.encoding, page.offset)
     # In the wide encodings a line feed is not one byte, so that lines are known only after decoding.
@@ -63,6 +67,7 @@ def read_page(stream: BinaryIO, page: Page) -> str:
     return "".join(lines[page.offset - 1 :][: page.limit])
 
 
+@lru_cache(maxsize=64)
 def _newline_is_a_byte(encoding: str) -> bool:
     try:
         if codecs.lookup(encoding).name not in _NOT_FOR_FILES:
@@ -87,12 +92,14 @@ def text_to_search(stream: BinaryIO, max_bytes: int) -> bytes:
     return _take(stream, None, max_bytes)
 
 
-def _check_text(stream: BinaryIO) -> None:
-    kind = kind_of_binary(stream.read(START))
-    if kind:
+def _check_text(stream: BinaryIO) -> bytes:
+    """Return the start of the file, which can be text; less than START is all of it."""
+    start = stream.read(START)
+    if kind := kind_of_binary(start):
         size = os.fstat(stream.fileno()).st_size
         raise ValueError(f"is {kind}, {size:,} bytes, not text")
     stream.seek(0)
+    return start
 
 
 def _skip_lines(stream: BinaryIO, count: int) -> None:
@@ -116,12 +123,17 @@ def _take(stream: BinaryIO, limit: int | None, max_bytes: int) -> bytes:
     data = bytearray()
     for piece in iter(partial(stream.read, BLOCK), b"") if limit is None else lines:
         data += piece
-        if len(data) > max_bytes:
-            raise ValueError(
-                f"holds more than {max_bytes:,} bytes here (tools.file.max_bytes): "
-                "read fewer lines at a time with offset= and limit=, or find the place with file.search"
-            )
+        _few_enough(data, max_bytes)
     return bytes(data)
+
+
+def _few_enough[T: (bytes, bytearray)](data: T, max_bytes: int) -> T:
+    if len(data) > max_bytes:
+        raise ValueError(
+            f"holds more than {max_bytes:,} bytes here (tools.file.max_bytes): "
+            "read fewer lines at a time with offset= and limit=, or find the place with file.search"
+        )
+    return data
 
 
 def _decoded(data: bytes, encoding: str, first_line: int) -> str:

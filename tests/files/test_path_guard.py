@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ot.files import guarded_directory
 from ot.files.guarded_directory import GuardedDirectory
 from ot.files.path_guard import PathGuard
 from ot.files.protected_paths import fold
@@ -55,7 +56,19 @@ def root(tmp_path: Path, outside: Path) -> Path:
 
 
 @pytest.fixture
-def guard(root: Path) -> PathGuard:
+def step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the system have no way to open a directory in one step without following links."""
+
+    def fail(path: str) -> int:
+        raise OSError(path)
+
+    monkeypatch.setattr(guarded_directory, "open_real_directory", fail)
+
+
+@pytest.fixture(params=["at once", "step by step"])
+def guard(root: Path, request: pytest.FixtureRequest) -> PathGuard:
+    if request.param == "step by step":
+        request.getfixturevalue("step_by_step")
     return PathGuard((root,))
 
 
@@ -325,12 +338,33 @@ def replace_by_link(path: Path, target: Path) -> None:
         path.symlink_to(target)
 
 
+@pytest.mark.usefixtures("step_by_step")
 def test_a_directory_swapped_for_a_link_between_check_and_use_is_refused(
-    guard: PathGuard, root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    guard = PathGuard((root,))
     after(monkeypatch, "link_target", "a", lambda: replace_by_link(root / "a", outside))
     with pytest.raises(NotADirectoryError):
         read(guard, "a/x")
+
+
+@pytest.mark.parametrize("swapped", [".", "a", "a/b"])
+def test_a_directory_swapped_for_a_link_before_it_is_opened_in_one_step_is_not_followed(
+    root: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
+) -> None:
+    (outside / "b").mkdir()
+    (outside / "b" / "x").write_text(SECRET)
+    opened, guard, whole = guarded_directory.open_real_directory, PathGuard((root,)), list[str]()
+
+    def swap_and_open(path: str) -> int:
+        whole.append(path)
+        replace_by_link((root / swapped).absolute(), outside)
+        return opened(path)
+
+    monkeypatch.setattr(guarded_directory, "open_real_directory", swap_and_open)
+    with pytest.raises(OSError):
+        read(guard, "a/b/x")
+    assert whole == [str(root / "a" / "b")]
 
 
 @pytest.mark.parametrize("moment", ["link_target", "_stat"])

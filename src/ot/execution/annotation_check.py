@@ -57,22 +57,26 @@ class Accepted:
         return other and Accepted(self.types + other.types, self.options + other.options)
 
 
-def require_fit(tool: Tool, arguments: Mapping[str, Any]) -> None:
+def accepted_by(tool: Tool) -> dict[str, Accepted]:
+    """Return what each parameter of *tool* takes, where that is certain."""
+    found = {} if tool.decorated else {parameter.name: _accepted(parameter) for parameter in tool.parameters}
+    return {name: accepted for name, accepted in found.items() if accepted is not None}
+
+
+def require_fit(tool: Tool, arguments: Mapping[str, Any], accepted: Mapping[str, Accepted] | None = None) -> None:
     """Return when *arguments* may be what the annotations ask for; only the outermost types are looked at.
+
+    Whoever asks often keeps what ``accepted_by`` has found.
 
     Raises:
         InvalidArguments: One certainly is not; the text says which, what was expected and what was given.
     """
-    if tool.decorated:
-        return
-    parameters = {parameter.name: parameter for parameter in tool.parameters}
-    wrong: list[str] = []
-    for name, value in arguments.items():
-        accepted = _accepted(parameters[name]) if name in parameters else None
-        if accepted is not None and not accepted.has(value):
-            wrong.append(f"argument '{name}' {_wrong(parameters[name], accepted, value)}")
+    accepted = accepted_by(tool) if accepted is None else accepted
+    wrong = [name for name, value in arguments.items() if name in accepted and not accepted[name].has(value)]
     if wrong:
-        raise invalid(tool, "; ".join(wrong[:MAX_WRONG]))
+        parameters = {parameter.name: parameter for parameter in tool.parameters}
+        texts = [f"argument '{name}' {_wrong(parameters[name], accepted[name], arguments[name])}" for name in wrong]
+        raise invalid(tool, "; ".join(texts[:MAX_WRONG]))
 
 
 def may_take(parameter: Parameter, value: Any) -> bool:

@@ -58,8 +58,6 @@ def bind_arguments(
     Raises:
         InvalidArguments: The call does not fit; the text holds the expected signature.
     """
-    if not args and _are_exact(tool, kwargs):  # as most calls are
-        return dict(kwargs)
     require_few(tool, len(args) + len(kwargs))
     bound = _name_placed(tool, args)
     for name, value in (kwargs if exact_names else complete_names(kwargs, tool, note)).items():
@@ -74,17 +72,6 @@ def bind_arguments(
     elif unknown or missing:
         raise invalid(tool, "; ".join([*_unexpected(tool, unknown), *_missing(missing)]))
     return bound
-
-
-def _are_exact(tool: Tool, kwargs: Mapping[str, Any]) -> bool:
-    """Return whether *kwargs* are parameters of *tool* under their own names, and all that it requires."""
-    given = 0
-    for parameter in tool.parameters:
-        if parameter.name in kwargs and parameter.kind in ("any", "keyword"):
-            given += 1
-        elif parameter.required:
-            return False
-    return given == len(kwargs)
 
 
 def require_few(tool: Tool, count: int) -> None:

@@ -11,9 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any
-
-import anyio.from_thread
+from typing import Any, Protocol
 
 from ot.config.models import Config
 from ot.config.principal import os_user, place_of
@@ -47,7 +45,7 @@ class WorkAllowance:
             raise TooMuchHere
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class ToolContext:
     """The surroundings of one call."""
 
@@ -102,9 +100,21 @@ class ToolContext:
         return self.open_llm()
 
 
+class CallUnderWay(Protocol):
+    """What a thread needs to know of the call that it carries out; a task is one."""
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop that waits for it."""
+        ...
+
+    def add_done_callback(self, told: Callable[[Any], object], /) -> None:
+        """Call *told* on the event loop when the call has ended, or is given up."""
+        ...
+
+
 _current: ContextVar[ToolContext] = ContextVar("ot_tool_context")
-_call: ContextVar[asyncio.Task[Any] | None] = ContextVar("ot_tool_call", default=None)
-"""The task that carries out the call: a thread outlives it when the call is given up."""
+_call: ContextVar[CallUnderWay | None] = ContextVar("ot_tool_call", default=None)
+"""The call itself: a thread outlives it when it is given up."""
 
 
 def current_tool_context() -> ToolContext:
@@ -117,8 +127,8 @@ def current_tool_context() -> ToolContext:
 
 
 @contextmanager
-def use(context: ToolContext, call: asyncio.Task[Any] | None = None) -> Generator[None]:
-    """Make *context* the current one; the in-process backend does it around every call, in the task *call*."""
+def use(context: ToolContext, call: CallUnderWay | None = None) -> Generator[None]:
+    """Make *context* the current one; the in-process backend does it around every *call* on the event loop."""
     token, calling, key = _current.set(context), _call.set(call), current_key.set(context.key)
     writes = writes_of_run.set(context.writes)
     try:
@@ -130,13 +140,27 @@ def use(context: ToolContext, call: asyncio.Task[Any] | None = None) -> Generato
         writes_of_run.reset(writes)
 
 
+def enter(context: ToolContext, call: CallUnderWay) -> None:
+    """Make *context* the current one for good, where all that is current is the call's own copy: in its thread."""
+    _current.set(context)
+    _call.set(call)
+    current_key.set(context.key)
+    writes_of_run.set(context.writes)
+
+
 def wait_in_thread[T](work: Callable[..., Awaitable[T]], *args: Any) -> T:
-    """Return what *work* comes to, for a plain function in its thread; when its call is given up, so is the work."""
+    """Return what *work* comes to, for a plain function in its thread; when its call is given up, so is the work.
+
+    Raises:
+        RuntimeError: No tool call is running in this thread.
+    """
+    call = _call.get()
+    if call is None:
+        raise RuntimeError("only a tool's own thread can wait for what the event loop does")
 
     async def ending_with_the_call() -> T:
-        call, task = _call.get(), asyncio.current_task()
-        if call and task:
+        if task := asyncio.current_task():
             call.add_done_callback(lambda _: task.cancel())
         return await work(*args)
 
-    return anyio.from_thread.run(ending_with_the_call)
+    return asyncio.run_coroutine_threadsafe(ending_with_the_call(), call.get_loop()).result()

@@ -7,7 +7,6 @@ import logging
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from types import MappingProxyType
@@ -16,9 +15,9 @@ from typing import Any, NamedTuple, Protocol
 import anyio
 
 from ot.errors import InvalidArguments, NotApproved, ToolDenied, ToolError, ToolFailed, ToolTimeout
-from ot.execution.annotation_check import may_take
+from ot.execution.annotation_check import accepted_by, may_take, require_fit
 from ot.execution.arguments import bind_arguments, is_seen
-from ot.execution.backends.backend import Backend, CallContext
+from ot.execution.backends.backend import Backend, Begun, CallContext
 from ot.execution.border import Border
 from ot.execution.call_context import CallTool
 from ot.execution.caller import Caller
@@ -27,10 +26,11 @@ from ot.execution.deadline import Deadline
 from ot.execution.eager_task import eager_task
 from ot.execution.effect_entries import EffectEntries, Entries, SummedEntries, how_failed
 from ot.execution.ledger import Effect, EffectWatcher, HowEnded, Ledger, NoLedger
-from ot.execution.policy import NOBODYS, PolicyVerdict, ToolPolicy, why
+from ot.execution.policy import MAX_NAMES, NOBODYS, PolicyVerdict, ToolPolicy, why
 from ot.execution.schema_check import SchemaCheck
 from ot.files.run_writes import AsksFirst
 from ot.log_span import LOG_FILE_ONLY, cut_arguments, cut_result, log_span
+from ot.registry.proxy_target import PROXY
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_registry import ToolRegistry
 from ot_sdk.redaction import MARK
@@ -116,6 +116,7 @@ class ToolExecutor:
         self._require_approved = require_approved
         self._as_approved = as_approved
         self._schemas = SchemaCheck()
+        self._known: dict[int, _ToolFacts] = {}
         self._call_seconds = call_seconds
         self._observers = tuple(observers)
         self._border = border or Border()
@@ -175,14 +176,15 @@ class ToolExecutor:
         try:
             tool = find()
             source = tool.backend
-            held = self._as_approved(tool)
-            arguments, agreed = await self._allowed(tool, held, args, kwargs, context)
+            known = self._facts(tool)
+            held = self._as_approved(tool) if known.is_proxied else tool
+            arguments, agreed = await self._allowed(known, held, args, kwargs, context)
             # The call's time begins when the tool can be called.
-            await self.prepare(tool, context)
-            if self._require_approved:
+            await self._backends[source].prepare(tool, context)
+            if known.is_proxied and self._require_approved:
                 # A server that was connected just now may define the tool in another way.
                 self._require_approved(tool)
-            if (now := self._as_approved(tool)) is not held:
+            if known.is_proxied and (now := self._as_approved(tool)) is not held:
                 # As above: what needed no consent may need it now.
                 held = now
                 verdict = self._policy.verdict(held, context.caller.groups)
@@ -190,7 +192,12 @@ class ToolExecutor:
             if agreed and tool.needs and context.call:
                 context = replace(context, call=_with_agreement(context.call, dict.fromkeys(tool.needs, agreed)))
             started, asked = time.monotonic(), _asked_seconds(context)
-            value = await self._noted(tool, held, arguments, context, agreed, entries or self._entries)
+            changes = not (self._is_unrecorded(held) if known.is_proxied else known.is_unrecorded)
+            if not changes and self._audit is None:
+                value = await self._carry_out(tool, arguments, context, "")
+            else:
+                effect = self._effect(held, arguments, context, agreed)
+                value = await self._noted(tool, arguments, context, effect, entries or self._entries, changes=changes)
             value, chars = await self._border.take(tool.full_name, value, context.caller.principal)
             return value, chars
         except asyncio.CancelledError:
@@ -226,23 +233,40 @@ class ToolExecutor:
         """
         await self._backends[tool.backend].prepare(tool, context)
 
+    def _facts(self, tool: Tool) -> _ToolFacts:
+        """Return what is known of *tool* for good: found at its first call, not at each."""
+        known = self._known.get(id(tool))
+        if known is None:
+            if len(self._known) >= MAX_NAMES:
+                self._known.clear()
+            known = self._known[id(tool)] = _ToolFacts(tool, self._is_unrecorded(tool))
+        return known
+
     async def _allowed(
-        self, tool: Tool, held: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
+        self, known: _ToolFacts, held: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
     ) -> tuple[dict[str, Any], str]:
         """Return the bound arguments of a call that the policy allows, and whose consent was needed for it.
 
         Here and below, *held* is the tool with no hint that is laxer than those approved.
         """
-
-        def note(text: str) -> None:
-            if context.told:
-                context.told("note", tool.full_name, {"text": text})
-
+        tool = known.tool
         verdict = self._require_allowed(tool, held, context.caller.groups)
-        arguments = await self._schemas.checked(tool, self._bind(tool, held, args, kwargs, note))
-        if _holds_mark(arguments) and not self._is_unrecorded(held):
+        if not args and kwargs.keys() <= known.names and known.required <= kwargs.keys():  # as most calls are
+            arguments = dict(kwargs)
+        else:
+
+            def note(text: str) -> None:
+                if context.told:
+                    context.told("note", tool.full_name, {"text": text})
+
+            arguments = self._bind(tool, held, args, kwargs, note)
+        if known.accepted is None:
+            arguments = await self._schemas.checked(tool, arguments)
+        else:
+            require_fit(tool, arguments, known.accepted)
+        if not known.is_unrecorded and _holds_mark(arguments) and not self._is_unrecorded(held):
             raise InvalidArguments(tool.full_name, REDACTED.format(tool=tool.full_name))
-        return arguments, await self._agreed(held, verdict, arguments, context)
+        return arguments, "" if verdict.action == "allow" else await self._agreed(held, verdict, arguments, context)
 
     def _require_allowed(self, tool: Tool, held: Tool, groups: frozenset[str]) -> PolicyVerdict:
         verdict = self._policy.verdict(held, groups)
@@ -287,13 +311,16 @@ class ToolExecutor:
         return f"{how} of {context.caller.principal}"
 
     async def _noted(
-        self, tool: Tool, held: Tool, arguments: dict[str, Any], context: CallContext, agreed: str, entries: Entries
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        context: CallContext,
+        effect: Effect,
+        entries: Entries,
+        *,
+        changes: bool,
     ) -> Any:
         """Return the tool's value; a call that may change something is written down before it is sent, and its end."""
-        changes = not self._is_unrecorded(held)
-        if not changes and self._audit is None:
-            return await self._carry_out(tool, arguments, context, "")
-        effect = self._effect(held, arguments, context, agreed)
         if self._audit:
             await self._audit.sending(effect)
         how: HowEnded = "failed"  # nothing is sent yet
@@ -337,8 +364,10 @@ class ToolExecutor:
         clock = context.clock or Deadline(context.deadline)
         seconds = min(tool.timeout or self._call_seconds, max(clock.seconds_left, 0.0))
         own = _for_backend(context, time.monotonic() + seconds, key)
-        # A task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
-        task = eager_task(self._backends[tool.backend].call(tool, arguments, own))
+        backend = self._backends[tool.backend]
+        begin: Callable[[Tool, dict[str, Any], CallContext], Begun] | None = getattr(backend, "begin", None)
+        # Else a task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
+        task = begin(tool, arguments, own) if begin else eager_task(backend.call(tool, arguments, own))
         try:
             if not task.done():
                 await _wait(task, clock, seconds)
@@ -375,6 +404,21 @@ class ToolExecutor:
             _log_call(record, message, arguments, value)
         for observer in self._observers:
             observer.finished(record)
+
+
+class _ToolFacts:
+    """What holds for every call of one tool, whoever calls; of a server's tool its own hints may change, and do not."""
+
+    __slots__ = ("accepted", "is_proxied", "is_unrecorded", "names", "required", "tool")
+
+    def __init__(self, tool: Tool, is_unrecorded: bool) -> None:
+        self.tool = tool
+        self.is_proxied = tool.source.startswith(PROXY)
+        self.is_unrecorded = is_unrecorded and not self.is_proxied
+        self.names = frozenset(one.name for one in tool.parameters if one.kind in ("any", "keyword"))
+        self.required = frozenset(one.name for one in tool.parameters if one.required)
+        plain = not self.is_proxied and tool.input_schema is None
+        self.accepted = accepted_by(tool) if plain else None
 
 
 def _holds_mark(arguments: Mapping[str, Any]) -> bool:
@@ -425,25 +469,28 @@ def _log_call(record: CallRecord, message: str, arguments: Mapping[str, Any], va
     log_span(logger, logging.INFO, name, record.seconds, record.error, message, fields)
 
 
-async def _wait(task: asyncio.Task[Any], clock: Deadline, seconds: float) -> None:
+async def _wait(task: Begun, clock: Deadline, seconds: float) -> None:
     """Return when *task* has ended or its time is over; a cancellation reaches whoever waits, and not the task."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def wake(task: asyncio.Task[Any]) -> None:
-        if not task.cancelled():
+    def wake(task: Begun | None = None) -> None:
+        if task and not task.cancelled():
             task.exception()  # of a call whose run was cancelled nobody else takes it, which would be told as a fault
         if not ended.done():
             ended.set_result(None)
 
     task.add_done_callback(wake)
-    with suppress(TimeoutError):
-        async with clock.timeout(seconds):
-            await ended
+    timer = clock.start_timer(seconds, wake)
+    try:
+        await ended
+    finally:
+        timer.cancel()
 
 
-async def _cancel(task: asyncio.Task[Any], tool: Tool) -> None:
+async def _cancel(task: Begun, tool: Tool) -> None:
     task.cancel()
-    with anyio.CancelScope(shield=True):
-        await asyncio.wait((task,), timeout=CANCEL_GRACE_SECONDS)
+    if not task.done():
+        with anyio.CancelScope(shield=True):
+            await _wait(task, Deadline.after(CANCEL_GRACE_SECONDS), CANCEL_GRACE_SECONDS)
     if not task.done():
         logger.warning("%s ignored its cancellation and was abandoned", tool.full_name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, Self
 
-from ot.files.no_links import DIRECTORY, NO_LINK, NO_WAIT, READ, closed_if_refused
+from ot.files.no_links import DIRECTORY, NO_LINK, NO_WAIT, READ, closed_if_refused, open_real_directory
 from ot.files.private_file import replacing
 from ot.files.protected_paths import ENVIRONMENT, ProtectedPaths, fold
 from ot.files.run_writes import current_writes
@@ -23,6 +23,7 @@ _PASS_THROUGH = DIRECTORY | getattr(os, "O_PATH", 0)
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_LINK | NO_WAIT
 _REPOSITORIES = ("HEAD", "objects", "refs"), ("HEAD", "commondir")
 """What makes git take a directory for a repository."""
+BUFFER = 8192
 _WHY_GIT = "with it git would take the directory for a repository, whose settings run commands"
 
 
@@ -54,6 +55,11 @@ class GuardedDirectory:
         self._fd = fd
         self._folded = folded
         self._protected = protected
+
+    @classmethod
+    def at(cls, path: str, folded: tuple[str, ...], protected: ProtectedPaths) -> Self:
+        """Return the directory *path*, opened in one step; *folded* are its names. Raises OSError where that fails."""
+        return cls(open_real_directory(path), folded, protected)
 
     @classmethod
     def top(cls, protected: ProtectedPaths) -> Self:
@@ -168,10 +174,13 @@ class GuardedDirectory:
         _refuse(self._protected.why_not_read(self._path_of(name)))
         _check_regular(self._stat(name))
         fd = os.open(name, READ | NO_LINK, dir_fd=self._fd)
-        with closed_if_refused(fd) as found:
-            _check_regular(found)
-            _refuse("it is private to the server" if self._protected.is_hidden_file(found) else "")
-        return os.fdopen(fd, "rb")
+        try:
+            if self._protected.is_hidden_file(_check_regular(os.fstat(fd))):
+                raise PermissionError("it is private to the server")
+        except BaseException:
+            os.close(fd)
+            raise
+        return os.fdopen(fd, "rb", BUFFER)  # with a size, Python does not look for a terminal
 
     @contextmanager
     def replace_file(self, name: str) -> Generator[BinaryIO]:

@@ -8,7 +8,9 @@ import stat
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 # Looked up with a default: not every system has them.
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -40,6 +42,34 @@ def path_of_descriptor(fd: int) -> str:
 
         return fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0").decode()
     return str(Path(f"/proc/self/fd/{fd}").readlink())
+
+
+@cache
+def _openat2() -> tuple[Any, Any, int, bytes]:
+    """Return what calls Linux's openat2, and what it is given to pass through directories and follow no link."""
+    import ctypes  # noqa: PLC0415 - only who reaches files needs it
+    import struct  # noqa: PLC0415
+
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
+    flags, no_links, number = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, 0x04, 437
+    how = struct.pack("=QQQ", flags, 0, no_links)
+    return call, ctypes.get_errno, number, how
+
+
+def open_real_directory(path: str) -> int:
+    """Return a descriptor that passes through the directory *path*, an absolute one with no link in it, in one step.
+
+    Raises:
+        OSError: There is a link, or no directory, on the way, or this system cannot tell in one step.
+    """
+    if sys.platform != "linux":
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    call, get_errno, number, how = _openat2()
+    fd: int = call(number, -1, os.fsencode(path), how, len(how))
+    if fd < 0:
+        raise OSError(get_errno(), os.strerror(get_errno()), path)
+    return fd
 
 
 def open_directory(path: Path, *, below: Path, make: bool = False) -> int:

@@ -255,9 +255,13 @@ class _Bounds:
     shown: tuple[_Root, ...]
     protected: ProtectedPaths
 
+    @cached_property
+    def _in_order(self) -> tuple[_Root, ...]:
+        return (*self.shown, *sorted(self.roots, key=lambda root: len(root.real)))
+
     def locate(self, parts: tuple[str, ...]) -> tuple[_Root, tuple[str, ...]]:
         """Return the root that holds the path, and the path below it: what is shown goes first, then the outermost."""
-        for root in (*self.shown, *sorted(self.roots, key=lambda root: len(root.real))):
+        for root in self._in_order:
             for start in (root.given, root.real):
                 if parts[: len(start)] == start:
                     return root, parts[len(start) :]
@@ -282,7 +286,10 @@ class _Walk:
 
     def to(self, text: str, *, write: bool, make: bool, follow: bool) -> tuple[GuardedDirectory, str]:
         """Return the directory that holds the path, and the last name; a last link is followed if asked for."""
-        todo = deque(self._start(_absolute(text, self._bounds.roots[0].given)))
+        parts = _absolute(text, self._bounds.roots[0].given)
+        if not write and (place := self._place_at_once(parts, follow=follow)):
+            return place
+        todo = deque(self._start(parts))
         while todo:
             name = todo.popleft()
             last = not todo
@@ -302,6 +309,22 @@ class _Walk:
             else:
                 self._enter(name, todo, make=make)
         return self._way[-1], "."
+
+    def _place_at_once(self, parts: tuple[str, ...], *, follow: bool) -> tuple[GuardedDirectory, str] | None:
+        """Return the same where the way there has no link and nothing that needs a closer look, as nearly always."""
+        root, below = self._bounds.locate(parts)
+        if not below or ".." in below or len(below) > MAX_DEPTH or root in self._bounds.shown:
+            return None
+        way, name = (*root.real, *below[:-1]), below[-1]
+        folded = tuple(map(fold, way))
+        if not self._bounds.protected.is_open(folded):
+            return None
+        try:
+            directory = GuardedDirectory.at(f"/{'/'.join(way)}", folded, self._bounds.protected)
+        except OSError:
+            return None  # the way step by step tells why
+        self._way.append(directory)
+        return None if follow and directory.link_target(name) is not None else (directory, name)
 
     def _start(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         """Stand in the root that holds the absolute path, and return the way below it."""

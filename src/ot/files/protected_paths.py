@@ -339,6 +339,10 @@ class ProtectedPaths:
             return "secrets never reach a program"
         return "it belongs to individual callers: use the handle" if PRIVATE_STATE.intersection(below[:1]) else ""
 
+    def is_open(self, folded: Names) -> bool:
+        """Return whether neither this path nor any on the way to it needs a closer look before it is read."""
+        return ".onetool" not in folded and not _is_below(folded, self._hidden.values())
+
     def is_hidden_file(self, status: os.stat_result) -> bool:
         """Return whether this file is a hidden one under another name, which only a hard link can be."""
         return status.st_nlink > 1 and any(_is_at(path, status) for path in self._hidden)
@@ -349,7 +353,10 @@ def _names(path: Path) -> Names:
 
 
 def _is_below(folded: Names, places: Iterable[Names]) -> bool:
-    return any(folded[: len(place)] == place for place in places)
+    for place in places:  # noqa: SIM110 - every step of every path comes here
+        if folded[: len(place)] == place:
+            return True
+    return False
 
 
 def _is_at(path: Path, status: os.stat_result) -> bool:

@@ -152,8 +152,11 @@ class PackProxy:
         self._note(pack, tool)
         call = self.under_way[number] = CallUnderWay(tool, args, kwargs, line, time.monotonic(), task)
         try:
-            async with self._in_flight:
+            await self._in_flight.acquire()
+            try:
                 return await self._checked_call(pack, name, args, kwargs, line, key, number)
+            finally:
+                self._in_flight.release()
         except ToolError as error:
             self.failed = error
             raise
@@ -223,17 +226,17 @@ class PackProxy:
         key: str = "",
         number: int = 0,
     ) -> Any:
-        tool = self._tool(pack, name)
+        tool, called = self._tool(pack, name), f"{pack}.{name}"
         require_few(tool, len(args) + len(kwargs))
         most, parts = self._limits.value_bytes, self._limits.value_parts
-        given, named = await plain_arguments(f"{pack}.{name}", args, kwargs, max_bytes=most, max_parts=parts)
+        given, named = await plain_arguments(called, args, kwargs, max_bytes=most, max_parts=parts)
         if (meant := arguments_in_dict(tool, given, named)) is not None:
             self.tolerated.add("dict-argument")
             given, named = (), meant
         self.calls += 1
         value, chars = await self._told_call(tool, given, named, self._context(line, key, number))
-        self.returned.note(f"{pack}.{name}", value, chars)
-        if f"{pack}.{name}" == SHOW_TOOL and not self.blocks.show(value):
+        self.returned.note(called, value, chars)
+        if called == SHOW_TOOL and not self.blocks.show(value):
             raise ToolFailed(SHOW_TOOL, "ValueError", NOTHING_TO_SHOW)
         if pack == "ot":
             self.ot_chars += chars
@@ -273,22 +276,10 @@ class PackProxy:
     def _context(self, line: int | None, key: str = "", number: int = 0) -> CallContext:
         clock, consent = self._budget.deadline, self._budget.consent
         return CallContext(
-            self._caller,
-            self._run_id,
-            number or next(self._ids),
-            clock.at,
-            told=self._told,
-            call=self._call_back,
-            clock=clock,
-            consent=consent,
-            line=line,
-            foresee=self._foresee,
-            open_llm=self._budget.open_llm or no_model,
-            effects=self.effects,
-            start=self._start,
-            key=key,
-            writes=self._budget.writes,
-        )
+            self._caller, self._run_id, number or next(self._ids), clock.at, self._told, self._call_back, clock,
+            consent, line, self._foresee, self._budget.open_llm or no_model, None, self.effects, self._start, key,
+            self._budget.writes,
+        )  # fmt: skip
 
     def _foresee(self, tool: str, line: int | None) -> CallForecast:
         """Return what is known of the calls of *tool* that wait and that are to come."""

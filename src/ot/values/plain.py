@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from pathlib import PurePath
@@ -15,6 +15,7 @@ from ot.errors import DataTooLarge, NotPlainData
 from ot.values.jsonable import utf8
 from ot.values.parts import NotSerializable, TooManyParts, count_parts
 from ot_sdk.converter import MAX_DEPTH, MAX_NODES, Converter, Rule, kind_of
+from ot_sdk.tagged import LARGEST, SMALLEST
 
 QUICK_NODES = 2_000
 """How many nodes are looked at on the event loop; more are looked at in a thread."""
@@ -125,6 +126,8 @@ async def plain_data(value: Any, *, where: str, max_bytes: int, max_parts: int =
     Raises:
         NotPlainData: As ``plain_copy``.
     """
+    if type(value) is str and len(value) <= max_bytes:  # as most values are
+        return utf8(value), len(value)
     copy = _Copy(where, max_bytes, max_parts)
     copied = await where_quick(value, partial(copy.of, value))
     return copied, len(value) if type(value) is str else copy.chars
@@ -141,6 +144,8 @@ async def plain_arguments(
 
     for name in kwargs:
         _require_text(tool, name)
+    if _are_small(args, max_bytes) and _are_small(kwargs.values(), max_bytes):  # as most are
+        return list(args), dict(kwargs)
 
     def copied(value: Any, which: object) -> Any:
         return plain_copy(value, where=f"{tool}() argument {which}", max_bytes=max_bytes, max_nodes=max_parts)
@@ -150,6 +155,18 @@ async def plain_arguments(
         return given, {key: copied(value, f"'{key[:50]}'") for key, value in kwargs.items()}
 
     return await where_quick([*args, *kwargs.values()], copies)
+
+
+def _are_small(values: Iterable[Any], max_bytes: int) -> bool:
+    """Return whether each of *values* is its own plain copy: a short text, a number or the like."""
+    for value in values:
+        kind = kind_of(value)
+        if kind is str:
+            if len(value) > max_bytes or not value.isascii():
+                return False
+        elif not (value is None or kind is bool or kind is float or (kind is int and SMALLEST <= value <= LARGEST)):
+            return False
+    return True
 
 
 def _require_text(tool: str, name: str) -> None:

@@ -6,22 +6,25 @@ import asyncio
 import importlib
 import logging
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
 from itertools import takewhile
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import anyio
 import anyio.to_thread
 
-from ot.errors import InvalidArguments, ToolBusy, ToolError, ToolFailed, ToolUnavailable
+from ot.errors import InvalidArguments, ToolBusy, ToolFailed, ToolUnavailable
 from ot.execution import tool_context
 from ot.execution.arguments import invalid
-from ot.execution.call_context import CallContext
+from ot.execution.backends.backend import Begun, CallContext
+from ot.execution.eager_task import eager_task
 from ot.execution.tool_context import ToolContext, TooMuchHere, WorkAllowance
 from ot.files.run_writes import AsksFirst
 from ot.registry.tool import Tool
@@ -31,10 +34,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NOTHING = nullcontext()
 MAX_THREADS = 64
 MAX_ABANDONED = 32
 """Threads of cancelled calls cannot be stopped; above this many, calls are refused until some have ended."""
+IDLE_SECONDS = 10.0
+"""How long a thread waits for another call before it ends."""
 
 
 class InProcessBackend:
@@ -59,8 +63,13 @@ class InProcessBackend:
         self._hand_over = hand_over
         self._away: dict[str, str] = {}
         """What helpers carry out, by the tool whose work it is."""
-        self._threads: anyio.CapacityLimiter | None = None
-        self._abandoned: set[_ThreadedCall] = set()
+        self._in_threads: dict[str, Callable[..., Any]] = {}
+        """The functions that run in a thread, with nothing to be done around them."""
+        self._threads = _Threads()
+
+    @property
+    def _abandoned(self) -> set[_ThreadedCall]:
+        return self._threads.abandoned
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
         """Import the pack of *tool*, at its first call.
@@ -74,6 +83,18 @@ class InProcessBackend:
                 self._away[tool.target] = away
             self._functions[tool.target] = function
 
+    def begin(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Begun:
+        """Return the call, which may end without a task of its own; it ends as ``call`` does.
+
+        Raises:
+            ToolBusy: As below.
+        """
+        function = self._in_threads.get(tool.target)
+        if function is None:
+            return eager_task(self.call(tool, arguments, context))
+        work = _prepared(tool, function, arguments)
+        return self._threads.begin(tool, work, self._contexts(tool.pack, context))
+
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value.
 
@@ -84,30 +105,44 @@ class InProcessBackend:
         """
         await self.prepare(tool, context)
         work = _prepared(tool, self._functions[tool.target], arguments)
-        noting = NOTHING if tool.input_schema is None else _collect_notes()
-        with tool_context.use(self._contexts(tool.pack, context), asyncio.current_task()), noting as notes:
-            if tool.target in self._away:
-                value = await self._where_it_fits(tool, work, arguments, context)
-            elif tool.pure:
-                value = _done_here(tool, work)
-            elif iscoroutinefunction(work.func):
-                value = await _guarded(tool, work)
-            else:
-                value = await self._in_thread(tool, work)
-        for text in notes or ():
+        around = self._contexts(tool.pack, context)
+        if tool.input_schema is not None:
+            return await self._with_notes(tool, work, around, context)
+        if tool.target in self._away:
+            return await self._where_it_fits(tool, work, arguments, around, context)
+        if not tool.pure and not iscoroutinefunction(work.func):
+            self._in_threads[tool.target] = work.func
+        return await self._done(tool, work, around)
+
+    async def _done(self, tool: Tool, work: partial[Any], around: ToolContext) -> Any:
+        if not tool.pure and not iscoroutinefunction(work.func):
+            return await self._threads.call(tool, work, around)
+        with tool_context.use(around, asyncio.current_task()):
+            return _done_here(tool, work) if tool.pure else await _guarded(tool, work)
+
+    async def _with_notes(self, tool: Tool, work: partial[Any], around: ToolContext, context: CallContext) -> Any:
+        from mcp_core.program_function import collect_notes  # noqa: PLC0415 - typed tools alone need it
+
+        with collect_notes() as notes:
+            value = await self._done(tool, work, around)
+        for text in notes:
             if context.told:
                 context.told("note", tool.full_name, {"text": text})
         return value
 
     async def _where_it_fits(
-        self, tool: Tool, work: Callable[[], Any], arguments: dict[str, Any], context: CallContext
+        self,
+        tool: Tool,
+        work: Callable[[], Any],
+        arguments: dict[str, Any],
+        around: ToolContext,
+        context: CallContext,
     ) -> Any:
         assert self._heavy and self._hand_over
-        around, hand_over, target = tool_context.current_tool_context(), self._hand_over, self._away[tool.target]
+        hand_over, target = self._hand_over, self._away[tool.target]
 
         async def run(**changes: Any) -> Any:
-            with tool_context.use(replace(around, **changes), asyncio.current_task()):
-                return await self._in_thread(tool, work)
+            return await self._threads.call(tool, work, replace(around, **changes))
 
         async def here(allowance: WorkAllowance) -> Any:
             return await run(allowance=allowance)
@@ -131,67 +166,188 @@ class InProcessBackend:
         except TooMuchHere:
             return await self._heavy().call(context.caller, here, plan_away)
 
-    async def _in_thread(self, tool: Tool, work: Callable[[], Any]) -> Any:
-        if len(self._abandoned) >= MAX_ABANDONED:
-            raise ToolBusy(tool.full_name, f"{len(self._abandoned)} cancelled calls have not ended yet")
-        if self._threads is None:
-            self._threads = anyio.CapacityLimiter(MAX_THREADS)
-        call = _ThreadedCall(tool, work, self._abandoned)
+
+class _Threads:
+    """Has the calls of one backend carried out in threads: one wake-up there, and one back for all that have ended."""
+
+    def __init__(self) -> None:
+        self.abandoned: set[_ThreadedCall] = set()
+        self._free = MAX_THREADS
+        self._waiting: deque[_ThreadedCall] = deque()
+        self._ended: deque[_ThreadedCall] = deque()
+        self._is_told = False
+
+    def begin(self, tool: Tool, work: Callable[[], Any], around: ToolContext) -> _ThreadedCall:
+        """Return a call that is given to a thread as soon as it may have one; raise ToolBusy."""
+        if len(self.abandoned) >= MAX_ABANDONED:
+            raise ToolBusy(tool.full_name, f"{len(self.abandoned)} cancelled calls have not ended yet")
+        call = _ThreadedCall(tool, work, around, self)
+        if self._free > 0:
+            self._free -= 1
+            _hand_to_thread(call)
+        else:
+            self._waiting.append(call)
+        return call
+
+    async def call(self, tool: Tool, work: Callable[[], Any], around: ToolContext) -> Any:
+        """Return what *work* comes to in a thread."""
+        call, ended = self.begin(tool, work, around), asyncio.get_running_loop().create_future()
+        call.add_done_callback(lambda _: None if ended.done() else ended.set_result(None))
         try:
-            outcome = await anyio.to_thread.run_sync(call.run, abandon_on_cancel=True, limiter=self._threads)
-        except BaseException:
-            call.abandon()
-            raise
-        if isinstance(outcome, ToolError | AsksFirst | TooMuchHere):
-            raise outcome
-        return outcome
+            await ended
+        finally:
+            call.cancel()
+        return call.result()
+
+    def give_up(self, call: _ThreadedCall) -> None:
+        """Let the next one have the place of *call*, whose thread may go on."""
+        if call in self._waiting:
+            self._waiting.remove(call)
+        else:
+            self.abandoned.add(call)
+            self._let_next_begin()
+
+    def tell(self, call: _ThreadedCall) -> None:
+        """Take *call* from its thread, which has ended it."""
+        self._ended.append(call)
+        if not self._is_told:
+            self._is_told = True
+            with suppress(RuntimeError):  # nobody waits any more: the event loop is closed
+                call.get_loop().call_soon_threadsafe(self._take_ended)
+
+    def _take_ended(self) -> None:
+        self._is_told = False  # before looking: who comes now tells again
+        while self._ended:
+            call = self._ended.popleft()
+            if call in self.abandoned:
+                self.abandoned.remove(call)
+            else:
+                self._let_next_begin()
+                call.end()
+
+    def _let_next_begin(self) -> None:
+        if self._waiting:
+            _hand_to_thread(self._waiting.popleft())
+        else:
+            self._free += 1
 
 
 class _ThreadedCall:
-    """One synchronous call in a thread; given up while it runs, it is among *abandoned* until it ends."""
+    """One synchronous call in a thread; given up while it runs, its answer is dropped."""
 
-    def __init__(self, tool: Tool, work: Callable[[], Any], abandoned: set[_ThreadedCall]) -> None:
-        self._tool = tool
-        self._work = work
-        self._abandoned = abandoned
-        # The thread and the event loop both look at the three states and must not miss each other.
-        self._lock = threading.Lock()
-        self._given_up = False
-        self._started = False
-        self._ended = False
+    __slots__ = (
+        "_around", "_done", "_error", "_given_up", "_loop", "_threads", "_told", "_tool", "_value", "_work", "context",
+    )  # fmt: skip
 
-    def run(self) -> Any:
-        """Return the value, or the failure as a value: SystemExit must not reach the thread pool."""
-        with self._lock:
-            if self._given_up:
-                return None
-            self._started = True
+    def __init__(self, tool: Tool, work: Callable[[], Any], around: ToolContext, threads: _Threads) -> None:
+        self._tool, self._work, self._around, self._threads = tool, work, around, threads
+        self._loop = asyncio.get_running_loop()
+        self.context = copy_context()
+        self._told: list[Callable[[Any], object]] = []
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self._done = self._given_up = False
+
+    def run(self) -> None:
+        """Do the work, in the thread, and keep whatever it raises: SystemExit must not end the thread."""
+        if self._given_up:
+            return
+        tool_context.enter(self._around, self)
         try:
-            return self._work()
+            self._value = self._work()
         except TooMuchHere as error:
-            return error
+            self._error = error
         except BaseException as error:  # noqa: BLE001 - other people's code runs here
-            return failure(self._tool, error)
-        finally:
-            with self._lock:
-                self._ended = True
-                self._abandoned.discard(self)
+            self._error = failure(self._tool, error)
 
-    def abandon(self) -> None:
+    def fail(self, error: Exception) -> None:
+        """End without a thread."""
+        self._error = failure(self._tool, error)
+        self.tell()
+
+    def tell(self) -> None:
+        """Let the event loop know that the thread is done with it."""
+        self._threads.tell(self)
+
+    def end(self) -> None:
+        """Tell that it has ended, on the event loop."""
+        self._done = True
+        for told in self._told:
+            told(self)
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    def add_done_callback(self, told: Callable[[Any], object], /) -> None:
+        if self._done:
+            self._loop.call_soon(told, self)
+        else:
+            self._told.append(told)
+
+    def done(self) -> bool:
+        return self._done
+
+    def cancelled(self) -> bool:
+        return self._given_up
+
+    def exception(self) -> BaseException | None:
+        return self._error
+
+    def result(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def cancel(self) -> bool:
         """Drop the answer; a call that has not started never will."""
-        with self._lock:
+        if not self._done:
             self._given_up = True
-            if self._started and not self._ended:
-                self._abandoned.add(self)
+            self._threads.give_up(self)
+            self.end()
+        return self._given_up
 
 
-def _collect_notes() -> AbstractContextManager[list[str]]:
-    from mcp_core.program_function import collect_notes  # noqa: PLC0415 - typed tools alone need it
+class _CallThread(threading.Thread):
+    """Carries out one call after another; it ends when none comes for a while, and never holds up the process's end."""
 
-    return collect_notes()
+    idle: ClassVar[deque[_CallThread]] = deque()
+    """Those that wait for a call, of all backends: the latest is taken, whose memory is the warmest."""
+
+    def __init__(self) -> None:
+        super().__init__(name="ot-tool", daemon=True)
+        self.calls: SimpleQueue[_ThreadedCall] = SimpleQueue()
+
+    def run(self) -> None:
+        while True:
+            try:
+                call = self.calls.get(timeout=IDLE_SECONDS)
+            except Empty:
+                try:
+                    self.idle.remove(self)
+                except ValueError:  # somebody has just taken it
+                    continue
+                return
+            call.context.run(call.run)
+            self.idle.append(self)
+            call.tell()
+            del call  # what it holds
+
+
+def _hand_to_thread(call: _ThreadedCall) -> None:
+    try:
+        thread = _CallThread.idle.pop()
+    except IndexError:
+        thread = _CallThread()
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system has no more threads
+            return call.fail(error)
+    return thread.calls.put(call)
 
 
 def _prepared(tool: Tool, function: Callable[..., Any], arguments: dict[str, Any]) -> partial[Any]:
+    if tool.parameters and tool.parameters[0].kind != "positional":  # those that are come first
+        return partial(function, **arguments)
     names = [parameter.name for parameter in tool.parameters if parameter.kind == "positional"]
     placed = [arguments[name] for name in takewhile(arguments.__contains__, names)]
     named = {name: value for name, value in arguments.items() if name not in names[: len(placed)]}

@@ -71,6 +71,7 @@ class ForkedRun:
         self.deadline = deadline
         self.printed = PrintCapture(limits.print_bytes, reach.note_print)
         self._read_notice = partial(read_notice, most_parts=limits.value_parts)
+        self._read_request = partial(read_request, most_parts=limits.value_parts)
         # The child was started, and is listened to, in the context of whichever run came first.
         self._context = contextvars.copy_context()
         self._ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -261,7 +262,11 @@ class ForkedRun:
     async def _answer(self, number: int, payload: bytes) -> None:
         try:
             try:
-                request = await read_anywhere(partial(read_request, most_parts=self.limits.value_parts), payload)
+                request = (
+                    self._read_request(payload)
+                    if len(payload) <= QUICK_BYTES
+                    else await read_anywhere(self._read_request, payload)
+                )
             except MALFORMED as error:
                 return self._malformed(error)
             answer = await self._answered(*request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -58,14 +58,14 @@ def read_request(payload: bytes, most_parts: int) -> Request:
         raise DataTooLarge("a call", f"its arguments hold more than {most_parts:,} parts (limits.value_parts)")
     message = _message(payload)
     pack, name = message["p"], message["f"]
-    if not _is_name(pack) or not _is_name(name):
+    if not _are_names((pack, name)):
         raise ValueError("a call names no tool")
     if message["t"] == "member":
         return Request(pack, name, None, {})
     names, values, args = message["k"], [*message["w"]], [*message["a"]]
     if TAG in payload:  # without one they are what JSON says; how deep they are is seen when they are copied
         names, values, args = decode(names), [*map(decode, values)], [*map(decode, args)]
-    if message["t"] != "call" or not all(map(_is_name, names)):
+    if message["t"] != "call" or not _are_names(names):
         raise ValueError("no such request")
     return Request(pack, name, args, dict(zip(names, values, strict=True)), _line(message.get("l")))
 
@@ -80,7 +80,7 @@ def _file_request(payload: bytes) -> Request:
         raise ValueError("a malformed path")
     message = _message(head)
     step, arguments = message["f"], message["k"]
-    if not _is_name(step) or type(arguments) is not dict:
+    if not _are_names((step,)) or type(arguments) is not dict:
         raise ValueError("no such request")
     given = cast("dict[str, Any]", arguments)
     return Request(FILES, step, [], given | ({"data": data} if data else {}))
@@ -92,8 +92,11 @@ def file_answer(value: Any) -> bytes:
     return orjson.dumps({"v": value}) + b"\n" + data
 
 
-def _is_name(name: Any) -> bool:
-    return type(name) is str and len(name) <= MAX_NAME
+def _are_names(names: Iterable[Any]) -> bool:
+    for name in names:  # noqa: SIM110 - every call comes here
+        if type(name) is not str or len(name) > MAX_NAME:
+            return False
+    return True
 
 
 def read_notice(payload: bytes, most_parts: int) -> tuple[dict[str, Any], Any]:
@@ -157,6 +160,8 @@ async def read_anywhere[T](read: Callable[[bytes], T], payload: bytes) -> T:
 
 async def value_answer(value: Any) -> bytes:
     """Return the answer to a call that has come to *value*."""
+    if type(value) is str and value.isascii():  # as most values are
+        return orjson.dumps({"v": value})
     if holds_more(value, QUICK_PARTS):
         return await anyio.to_thread.run_sync(_value_answer, value, abandon_on_cancel=True)
     return _value_answer(value)
