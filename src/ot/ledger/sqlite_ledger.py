@@ -27,7 +27,7 @@ MAX_TOGETHER = 500
 END_SECONDS = 5.0
 SOON_SECONDS = 0.05
 """How long the end of a call may wait for the next call, or for the end of the run, to be written with."""
-SLOW_SECONDS = 0.02
+SLOW_SECONDS = 0.1
 PAUSE_SECONDS = 5.0
 """How long the thread does everything once a write on the event loop took longer than SLOW_SECONDS."""
 
