@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sqlite3
@@ -12,14 +13,18 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ledger.ledger_beds import background, effect
+from ledger.ledger_beds import background, effect, until
 from ot.errors import LedgerUnavailable
+from ot.files import shared_database
+from ot.ledger import ledger_file
 from ot.ledger.background_run import RunEnd
 from ot.ledger.ledger_file import LedgerFile
 from ot.ledger.sqlite_ledger import SqliteLedger
+from pace import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -138,3 +143,97 @@ async def test_what_a_killed_server_had_sent_is_unknown_and_what_a_living_one_se
     assert found is not None
     assert "r1" == found.run_id
     assert ["r1"] == [entry.run for entry in await ledger.unknown("ada")]
+
+
+# ---------------------------------------------------------------- on the event loop, or by the thread
+
+
+class Writers:
+    """Which threads have written a call so far."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[str] = []
+        real = LedgerFile.send
+
+        def send(file: LedgerFile, *args: Any) -> Any:
+            self.names.append(threading.current_thread().name)
+            return real(file, *args)
+
+        monkeypatch.setattr(LedgerFile, "send", send)
+
+
+async def states_in(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as file:
+        return [state for (state,) in file.execute("SELECT state FROM effects ORDER BY run, call")]
+
+
+async def test_once_the_file_is_open_a_call_is_written_without_a_thread_and_the_end_before_it_too(
+    path: Path, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writers = Writers(monkeypatch)
+    for call in (1, 2, 3):
+        await ledger.send(effect(call=call, amount=call))
+        assert ["done"] * (call - 1) + ["sent"] == await states_in(path)
+        ledger.ended(effect(call=call, amount=call), "done")
+    await ledger.settled()
+    assert ["done"] * 3 == await states_in(path)
+    assert ["onetool-ledger", "MainThread", "MainThread"] == writers.names
+
+
+async def test_with_power_every_call_is_synced_by_the_thread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writers = Writers(monkeypatch)
+    ledger = SqliteLedger(LedgerFile(path, power=True))
+    for call in (1, 2):
+        await ledger.send(effect(call=call, amount=call))
+        ledger.ended(effect(call=call, amount=call), "done")
+    await ledger.settled()
+    assert ["done"] * 2 == await states_in(path)
+    assert {"onetool-ledger"} == set(writers.names)
+    ledger.close()
+
+
+async def test_while_another_process_writes_the_event_loop_goes_on_and_the_call_waits(
+    path: Path, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_database, "BUSY_SECONDS", 2 * PATIENCE)
+    await ledger.send(effect())
+    ledger.ended(effect(), "done")
+    async with asyncio.timeout(PATIENCE):
+        await sent_while_another_writes(path, ledger)
+    assert ["done", "sent"] == await states_in(path)
+
+
+async def sent_while_another_writes(path: Path, ledger: SqliteLedger) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        sending = asyncio.ensure_future(ledger.send(effect(call=2, amount=2)))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not sending.done()
+        other.execute("COMMIT")
+    assert await sending is None
+
+
+async def test_the_end_of_a_call_is_written_soon_though_nothing_follows(path: Path, ledger: SqliteLedger) -> None:
+    await ledger.send(effect())
+    ledger.ended(effect(), "done")
+
+    async def is_written() -> bool:
+        return ["done"] == await states_in(path)
+
+    await until(is_written)
+
+
+async def test_a_long_log_is_copied_into_the_file_by_the_thread(
+    path: Path, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_file, "COMMITS", 3)
+    monkeypatch.setattr(ledger_file, "PAGES", 1)
+    writers = Writers(monkeypatch)
+    copied: list[bytes] = []
+    for call in range(5):
+        await ledger.send(effect(call=call, amount=call))
+        copied.append(path.read_bytes())  # noqa: ASYNC240 - a look at a file
+    assert ["onetool-ledger", *["MainThread"] * 3, "onetool-ledger"] == writers.names
+    assert [copied[0]] * 4 == copied[:4]
+    assert copied[4] != copied[3]

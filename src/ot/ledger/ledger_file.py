@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import orjson
 
 from ot.errors import RunFenced, TooManyRuns
 from ot.execution.ledger import Effect, HowEnded, UnknownEffect
-from ot.files.shared_database import open_shared_database
+from ot.files import shared_database
 from ot.ledger.background_run import BackgroundRun, RunEnd, RunStatus
 from ot.ledger.entries import LedgerEntry, kept_value, read_value
 from ot.ledger.fingerprint import fingerprint
@@ -29,6 +30,10 @@ LEDGER = Path("ledger") / "ledger.db"
 VERSION = 2
 DAY = 86_400.0
 CLEAN_SECONDS = 3600.0
+COMMITS = 250
+"""How many there may be outside of ``patient`` until the write-ahead log is to be copied into the file."""
+PAGES = 1000
+"""How long that log is when it is copied, as SQLite has it."""
 HERE = "ifnull(?, directory) = directory"
 """Anywhere, where no directory is given."""
 
@@ -60,11 +65,12 @@ class LedgerFile:
         self._path = path
         self.power = power
         self._days = days
-        self._clock = clock
+        self.clock = clock
         self._locks = WriterLocks(path.parent / "writers")
         self._connection: sqlite3.Connection | None = None
         self._key = b""
-        self._clean_at = 0.0
+        self._clean_at = 0.0 if days else inf
+        self._commits = 0
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -73,6 +79,28 @@ class LedgerFile:
     def commit(self) -> None:
         """Keep what was written since ``begin``."""
         self._opened().execute("COMMIT")
+        self._commits += 1
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a call is written without a wait: nothing has to be opened, synced, removed or copied."""
+        is_due = self._commits >= COMMITS or self.clock() >= self._clean_at
+        return self._connection is not None and not self.power and not is_due
+
+    @contextmanager
+    def patient(self) -> Generator[None]:
+        """Inside the block, wait for whoever else writes to the file, and do what is due; outside nothing waits."""
+        self._set(shared_database.BUSY_SECONDS, PAGES)
+        try:
+            yield
+        finally:
+            self._set(0, 0)
+            self._commits = 0
+
+    def _set(self, busy_seconds: float, pages: int) -> None:
+        if self._connection is not None:
+            self._connection.execute(f"PRAGMA busy_timeout = {int(busy_seconds * 1000)}")
+            self._connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
 
     def roll_back(self) -> None:
         """Forget what was written since ``begin``."""
@@ -82,7 +110,7 @@ class LedgerFile:
 
     def send(self, effect: Effect, again: bool) -> UnknownEffect | None:
         """Write *effect* as sent, or return the same call whose effect is unknown."""
-        connection, now = self._opened(), self._clock()
+        connection, now = self._opened(), self.clock()
         principal = effect.caller.principal
         found = fingerprint(effect.tool.full_name, effect.arguments, self._key)
         if effect.start and not self._goes_on(effect.run_id, effect.start):
@@ -102,11 +130,11 @@ class LedgerFile:
         found = self._opened().execute("SELECT starts, ending FROM runs WHERE id = ?", (run,)).fetchone()
         return found == (start, None)
 
-    def ended(self, effect: Effect, how: HowEnded, value: Any) -> None:
-        """Write how *effect* ended."""
+    def ended(self, effect: Effect, how: HowEnded, value: Any, at: float) -> None:
+        """Write how *effect* ended, and when."""
         self._opened().execute(
             "UPDATE effects SET state = ?, ended = ?, value = ? WHERE run = ? AND start = ? AND call = ?",
-            (how, self._clock(), kept_value(value), effect.run_id, effect.start, effect.call_id),
+            (how, at, kept_value(value), effect.run_id, effect.start, effect.call_id),
         )
 
     def _unknown(self, principal: str, found: str, now: float) -> UnknownEffect | None:
@@ -170,7 +198,7 @@ class LedgerFile:
         self._opened().execute(
             "UPDATE runs SET starts = starts + 1, state = 'running', beat = ?, writer = ?, question = NULL,"
             " answer = NULL WHERE id = ?",
-            (self._clock(), self._locks.own, id),
+            (self.clock(), self._locks.own, id),
         )
         effects = self.of_run(run.principal, id)
         return Start(run, row["starts"] + 1, cancelled=bool(row["cancelled"]), effects=effects)
@@ -187,7 +215,7 @@ class LedgerFile:
         """Show that *start* is alive."""
         if not self._goes_on(id, start):
             return Beat(fenced=True)
-        self._opened().execute("UPDATE runs SET beat = ? WHERE id = ?", (self._clock(), id))
+        self._opened().execute("UPDATE runs SET beat = ? WHERE id = ?", (self.clock(), id))
         row = self._row("SELECT cancelled, answer FROM runs WHERE id = ?", (id,))
         assert row is not None
         return Beat(cancelled=bool(row["cancelled"]), answer=row["answer"] and orjson.loads(row["answer"]))
@@ -223,7 +251,7 @@ class LedgerFile:
         """Want a run to end."""
         mine = (id, principal)
         self._opened().execute("UPDATE runs SET cancelled = 1 WHERE id = ? AND principal = ? AND ending IS NULL", mine)
-        end = RunEnd("cancelled", self._clock(), (CANCELLED_WAITING,))
+        end = RunEnd("cancelled", self.clock(), (CANCELLED_WAITING,))
         self._opened().execute(
             "UPDATE runs SET state = 'cancelled', ending = ? WHERE id = ? AND principal = ? AND state = 'waiting'",
             (_json(end.as_json()), *mine),
@@ -250,7 +278,7 @@ class LedgerFile:
 
     def _is_carried_out(self, starts: int, beat: float, writer: str) -> bool:
         """Return whether the writer is alive, and has beaten within its lease once the run began."""
-        silent = starts and beat <= self._clock() - LEASE_SECONDS
+        silent = starts and beat <= self.clock() - LEASE_SECONDS
         return not silent and self._locks.is_alive(writer)
 
     def _statuses(self, chosen: str, values: tuple[Any, ...]) -> Iterator[RunStatus]:
@@ -275,9 +303,9 @@ class LedgerFile:
 
     def clean(self) -> None:
         """Remove what is older than it is to be kept, now and then."""
-        if self._days and self._clock() >= self._clean_at:
-            self._clean_at = self._clock() + CLEAN_SECONDS
-            before = self._clock() - self._days * DAY
+        if self.clock() >= self._clean_at:
+            self._clean_at = self.clock() + CLEAN_SECONDS
+            before = self.clock() - self._days * DAY
             # What a run in the background did is known until it has ended, however long that takes.
             open_runs = "SELECT id FROM runs WHERE ending IS NULL"
             self._opened().execute(f"DELETE FROM effects WHERE at < ? AND run NOT IN ({open_runs})", (before,))
@@ -285,7 +313,7 @@ class LedgerFile:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection = open_shared_database(self._path, _make_tables, power=self.power)
+            self._connection = shared_database.open_shared_database(self._path, _make_tables, power=self.power)
             self._locks.hold()
             (self._key,) = self._connection.execute("SELECT key FROM ledger_key").fetchone()
         return self._connection

@@ -1,4 +1,4 @@
-"""SqliteLedger: the ledger of one user's servers; one thread writes, and what comes together is written together."""
+"""SqliteLedger: the ledger of one user's servers: written at once while the file is free, else by a thread."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import logging
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ot.errors import LedgerUnavailable
@@ -19,48 +19,107 @@ from ot.ledger.background_run import BackgroundRun, RunEnd, RunStatus
 from ot.ledger.entries import LedgerEntry
 from ot.ledger.ledger_file import LedgerFile
 from ot.ledger.run_book import Beat, Start
+from ot_sdk.replies import is_little
 
 logger = logging.getLogger(__name__)
 
 MAX_TOGETHER = 500
 END_SECONDS = 5.0
+SOON_SECONDS = 0.05
+"""How long the end of a call may wait for the next call, or for the end of the run, to be written with."""
+SLOW_SECONDS = 0.1
+PAUSE_SECONDS = 5.0
+"""How long the thread does everything once a write on the event loop took longer than SLOW_SECONDS."""
+
+
+type Do = Callable[[LedgerFile], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
     """Something to do with the file, and whoever waits for it; nothing to do is to wait for what came before."""
 
-    do: Callable[[LedgerFile], Any] | None
+    do: Do | None
     loop: asyncio.AbstractEventLoop | None = None
     answer: asyncio.Future[Any] | None = None
 
 
 class SqliteLedger:
-    """Hands work to a thread, which begins with the first and opens the file then."""
+    """Writes calls and their ends on the event loop, which takes less time than a thread's answer.
+
+    A thread does what may take long: it begins with the first work and opens the file then, syncs, waits for other
+    processes, reads. While it has work, everything goes to it, so that all is done in the order in which it came.
+    """
 
     def __init__(self, file: LedgerFile) -> None:
-        """Keep everything in *file*."""
+        """Keep everything in *file*, on one event loop."""
         self._file = file
+        self._ends: list[Do] = []
+        """How calls ended, to be written with whatever is written next."""
+        self._writing_soon: asyncio.TimerHandle | None = None
+        self._slow_until = 0.0
         self._work: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         # Each is counted on one thread alone.
-        self._ends_given = self._ends_taken = 0
+        self._given = self._taken = 0
         self._thread = threading.Thread(target=self._write, name="onetool-ledger", daemon=True)
 
     async def send(self, effect: Effect, *, again: bool = False) -> UnknownEffect | None:
         """Return when it is written down, or the same call whose effect is unknown."""
-        return await self._done(lambda file: file.send(effect, again))
+        do: Do = lambda file: file.send(effect, again)  # noqa: E731 - handed over when it cannot be done here
+        if self._is_free and is_little(effect.arguments) and (answer := self._write_here(do)):
+            return answer[0]
+        return await self._done(do)
 
     def ended(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
         """Have it written down how it ended."""
-        self._ends_given += 1
-        self._add(_Work(lambda file: file.ended(effect, how, value)))
+        at = self._file.clock()
+        self._ends.append(lambda file: file.ended(effect, how, value, at))
+        if value is not None:  # it may be large, and another start of its run needs it
+            self._add_ends()
+        elif self._writing_soon is None:
+            try:
+                self._writing_soon = asyncio.get_running_loop().call_later(SOON_SECONDS, self._write_soon)
+            except RuntimeError:  # no event loop runs that could write it later
+                self._add_ends()
+
+    def _write_soon(self) -> None:
+        self._writing_soon = None
+        if self._ends and not (self._is_free and self._write_here()):
+            self._add_ends()
 
     async def settled(self) -> None:
         """Return when it is written down how calls ended so far."""
-        if self._ends_taken < self._ends_given:
-            with suppress(LedgerUnavailable, TimeoutError):
-                async with asyncio.timeout(SETTLE_SECONDS):
-                    await self._done(None)
+        if self._taken == self._given and (not self._ends or (self._is_free and self._write_here())):
+            return
+        with suppress(LedgerUnavailable, TimeoutError):
+            async with asyncio.timeout(SETTLE_SECONDS):
+                await self._done(None)
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether a write on the event loop takes no longer than it must, as far as that is known here."""
+        return self._taken == self._given and self._file.is_quick and time.monotonic() >= self._slow_until
+
+    def _write_here(self, do: Do | None = None) -> tuple[Any] | None:
+        """Return what *do* returns, once it and the ends are written, or None: then nothing is.
+
+        Whatever is wrong, a file that somebody else writes at the moment or anything worse, the thread finds it again.
+        """
+        started = time.monotonic()
+        try:
+            self._file.begin()
+            for end in self._ends:
+                end(self._file)
+            answer = do(self._file) if do else None
+            self._file.commit()
+        except Exception:  # noqa: BLE001 - as said
+            self._file.roll_back()
+            return None
+        self._ends.clear()
+        now = time.monotonic()
+        if now - started > SLOW_SECONDS:
+            self._slow_until = now + PAUSE_SECONDS
+        return (answer,)
 
     async def of_run(self, principal: str, run: str, directory: str | None = None) -> list[LedgerEntry]:
         """Return the calls of a run of *principal*."""
@@ -117,13 +176,20 @@ class SqliteLedger:
     async def _done(self, do: Callable[[LedgerFile], Any] | None) -> Any:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
+        self._add_ends()
         self._add(_Work(do, loop, answer))
         try:
             return await answer
         except (sqlite3.Error, OSError) as error:
             raise LedgerUnavailable(str(error)) from error
 
+    def _add_ends(self) -> None:
+        for end in self._ends:
+            self._add(_Work(end))
+        self._ends.clear()
+
     def _add(self, work: _Work) -> None:
+        self._given += 1
         if self._thread.ident is None:
             self._thread.start()
         self._work.put(work)
@@ -135,45 +201,36 @@ class SqliteLedger:
             together = [first]
             while len(together) < MAX_TOGETHER and not self._work.empty():
                 if (more := self._work.get()) is None:
-                    self._taken(together)
+                    self._take(together)
                     return
                 together.append(more)
-            self._taken(together)
+            self._take(together)
 
-    def _taken(self, works: list[_Work]) -> None:
-        if todo := [work for work in works if work.do]:
-            self._together(todo)
+    def _take(self, works: list[_Work]) -> None:
+        todo = [work for work in works if work.do]
+        with self._file.patient():
+            answers = self._together(todo) if todo else []
+        self._taken += len(works)
+        for work, answer in zip(todo, answers, strict=True):
+            _tell(work, answer)
         for work in works:
             if work.do is None:
                 _tell(work, None)
-        self._ends_taken += sum(work.answer is None for work in works)
 
-    def _together(self, works: list[_Work]) -> None:
-        """Do *works* in one transaction; when it fails, each alone, so that each has its own answer."""
+    def _together(self, works: list[_Work]) -> list[Any]:
+        """Return the answers to *works*, done in one transaction; when it fails, each alone."""
         try:
             self._file.begin()
         except Exception as error:  # noqa: BLE001 - whatever a file can fail with is somebody's answer
             # One wait for a locked file is enough for all of them.
-            for work in works:
-                _fail(work, error)
-            return
+            return [error] * len(works)
         try:
-            answers = self._in_one(works)
+            answers = [work.do(self._file) if work.do else None for work in works]
+            self._file.clean()
+            self._file.commit()
         except Exception as error:  # noqa: BLE001 - as above
             self._file.roll_back()
-            if len(works) == 1:
-                _fail(works[0], error)
-                return
-            for work in works:
-                self._together([work])
-            return
-        for work, answer in zip(works, answers, strict=True):
-            _tell(work, answer)
-
-    def _in_one(self, works: list[_Work]) -> list[Any]:
-        answers = [work.do(self._file) for work in works if work.do]
-        self._file.clean()
-        self._file.commit()
+            return [error] if len(works) == 1 else [answer for work in works for answer in self._together([work])]
         return answers
 
     async def health(self) -> Mapping[str, str]:
@@ -186,6 +243,7 @@ class SqliteLedger:
 
     def close(self) -> None:
         """Write what is there and let go of the file."""
+        self._add_ends()
         if self._thread.ident is not None:
             self._work.put(None)
             self._thread.join(END_SECONDS)
@@ -193,16 +251,11 @@ class SqliteLedger:
                 self._file.close()
 
 
-def _fail(work: _Work, error: Exception) -> None:
-    if work.answer is None:
-        logger.warning("the end of a call could not be written to the ledger: %s", error)
-    _tell(work, error)
-
-
 def _tell(work: _Work, found: Any) -> None:
-    if work.loop is None or work.answer is None or work.loop.is_closed():
-        return
-    work.loop.call_soon_threadsafe(partial(_settle, work.answer, found))
+    if work.answer is None and isinstance(found, Exception):
+        logger.warning("the end of a call could not be written to the ledger: %s", found)
+    if work.loop is not None and work.answer is not None and not work.loop.is_closed():
+        work.loop.call_soon_threadsafe(_settle, work.answer, found)
 
 
 def _settle(answer: asyncio.Future[Any], found: Any) -> None:
