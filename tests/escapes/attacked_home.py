@@ -28,6 +28,7 @@ from escapes.house import House, write
 from escapes.repository_attack import Attack, Step
 from ot.config.paths import Paths
 from ot.entry import main
+from ot.execution.backends import in_process
 from ot.execution.caller import Answer, Question
 from ot.workspace import Workspace
 
@@ -95,6 +96,8 @@ class AttackedHome:
             path.mkdir(parents=True)
         # What opens a report in a browser.
         (base / "bin" / "xdg-open").symlink_to("/bin/true")
+        # Threads that only wait for another call are not waited for.
+        patch.setattr(in_process, "IDLE_SECONDS", 0.01)
         self = cls(house, patch, port)
         house.user_file(USER)
         for name, text in SECRETS.items():

@@ -174,6 +174,8 @@ class _View:
         self._screen.runs.take(event)
         if event["event"] == "refused":
             self._screen.note = words_of(event)
+        if event["event"] == "ended" and self._screen.past is not None:
+            self._screen.past = _past(self._screen.runs.ended)
 
     def _look_elsewhere(self) -> None:
         screen, looking = self._screen, self._looking

@@ -100,7 +100,7 @@ class ToolContext:
         return self.open_llm()
 
 
-class CallUnderWay(Protocol):
+class AwaitedCall(Protocol):
     """What a thread needs to know of the call that it carries out; a task is one."""
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
@@ -113,7 +113,7 @@ class CallUnderWay(Protocol):
 
 
 _current: ContextVar[ToolContext] = ContextVar("ot_tool_context")
-_call: ContextVar[CallUnderWay | None] = ContextVar("ot_tool_call", default=None)
+_call: ContextVar[AwaitedCall | None] = ContextVar("ot_tool_call", default=None)
 """The call itself: a thread outlives it when it is given up."""
 
 
@@ -127,7 +127,7 @@ def current_tool_context() -> ToolContext:
 
 
 @contextmanager
-def use(context: ToolContext, call: CallUnderWay | None = None) -> Generator[None]:
+def use(context: ToolContext, call: AwaitedCall | None = None) -> Generator[None]:
     """Make *context* the current one; the in-process backend does it around every *call* on the event loop."""
     token, calling, key = _current.set(context), _call.set(call), current_key.set(context.key)
     writes = writes_of_run.set(context.writes)
@@ -140,7 +140,7 @@ def use(context: ToolContext, call: CallUnderWay | None = None) -> Generator[Non
         writes_of_run.reset(writes)
 
 
-def enter(context: ToolContext, call: CallUnderWay) -> None:
+def enter(context: ToolContext, call: AwaitedCall) -> None:
     """Make *context* the current one for good, where all that is current is the call's own copy: in its thread."""
     _current.set(context)
     _call.set(call)
