@@ -240,13 +240,22 @@ class GuardedProcess:
             return Ending(*ending, self._ring.tail(TAIL_BYTES))
         except asyncio.CancelledError:  # the loop is closing: there is no later in which the guard could be reaped
             self.kill()
-            with suppress(subprocess.TimeoutExpired):
-                self._spawned.guard.wait(GRACE_SECONDS)
+            if not self._wait_for_guard():
+                self._kill_guard()
+                self._wait_for_guard()
             raise
         finally:
             self._connected.set()
             self._told.set()
+            self._reap_later()
             self._release()
+
+    def _wait_for_guard(self) -> bool:
+        try:
+            self._spawned.guard.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     async def _reap_guard(self) -> None:
         # Its pipe has ended, so it is about to exit. Asking takes no descriptor, thread or signal handler.
@@ -254,6 +263,11 @@ class GuardedProcess:
             async with asyncio.timeout(GRACE_SECONDS):
                 while self._spawned.guard.poll() is None:  # noqa: ASYNC110 - nothing tells, see above
                     await asyncio.sleep(REAP_PAUSE)
+
+    def _reap_later(self) -> None:
+        """Look again until the guard has exited, for which it may need a processor that others keep busy."""
+        if self._spawned.guard.poll() is None:
+            self._watching.get_loop().call_later(GRACE_SECONDS, self._reap_later)
 
     async def _read_rest(self) -> None:
         # All writers are dead, unless an end has leaked out of the process's tree: then there is no end to wait for.
