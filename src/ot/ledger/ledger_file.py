@@ -130,7 +130,7 @@ class LedgerFile:
         found = self._opened().execute("SELECT starts, ending FROM runs WHERE id = ?", (run,)).fetchone()
         return found == (start, None)
 
-    def ended(self, effect: Effect, how: HowEnded, value: Any, at: float) -> None:
+    def write_end(self, effect: Effect, how: HowEnded, value: Any, at: float) -> None:
         """Write how *effect* ended, and when."""
         self._opened().execute(
             "UPDATE effects SET state = ?, ended = ?, value = ? WHERE run = ? AND start = ? AND call = ?",

@@ -73,7 +73,7 @@ class SqliteLedger:
     def ended(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
         """Have it written down how it ended."""
         at = self._file.clock()
-        self._ends.append(lambda file: file.ended(effect, how, value, at))
+        self._ends.append(lambda file: file.write_end(effect, how, value, at))
         if value is not None:  # it may be large, and another start of its run needs it
             self._add_ends()
         elif self._writing_soon is None:

@@ -52,7 +52,7 @@ class Desk:
 
     @property
     def abandoned(self) -> int:
-        return len(self.backend._abandoned)
+        return len(self.backend._threads.abandoned)
 
 
 # ---------------------------------------------------------------- where tools run

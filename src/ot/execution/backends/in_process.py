@@ -8,7 +8,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
@@ -67,10 +66,6 @@ class InProcessBackend:
         """The functions that run in a thread, with nothing to be done around them."""
         self._threads = _Threads()
 
-    @property
-    def _abandoned(self) -> set[_ThreadedCall]:
-        return self._threads.abandoned
-
     async def prepare(self, tool: Tool, context: CallContext) -> None:
         """Import the pack of *tool*, at its first call.
 
@@ -112,9 +107,9 @@ class InProcessBackend:
             return await self._where_it_fits(tool, work, arguments, around, context)
         if not tool.pure and not iscoroutinefunction(work.func):
             self._in_threads[tool.target] = work.func
-        return await self._done(tool, work, around)
+        return await self._carry_out(tool, work, around)
 
-    async def _done(self, tool: Tool, work: partial[Any], around: ToolContext) -> Any:
+    async def _carry_out(self, tool: Tool, work: partial[Any], around: ToolContext) -> Any:
         if not tool.pure and not iscoroutinefunction(work.func):
             return await self._threads.call(tool, work, around)
         with tool_context.use(around, asyncio.current_task()):
@@ -124,7 +119,7 @@ class InProcessBackend:
         from mcp_core.program_function import collect_notes  # noqa: PLC0415 - typed tools alone need it
 
         with collect_notes() as notes:
-            value = await self._done(tool, work, around)
+            value = await self._carry_out(tool, work, around)
         for text in notes:
             if context.told:
                 context.told("note", tool.full_name, {"text": text})
@@ -212,8 +207,10 @@ class _Threads:
         self._ended.append(call)
         if not self._is_told:
             self._is_told = True
-            with suppress(RuntimeError):  # nobody waits any more: the event loop is closed
+            try:
                 call.get_loop().call_soon_threadsafe(self._take_ended)
+            except RuntimeError:  # nobody waits for this one any more: its event loop is closed
+                self._is_told = False
 
     def _take_ended(self) -> None:
         self._is_told = False  # before looking: who comes now tells again
