@@ -24,11 +24,10 @@ class Batches[T]:
         self._seconds = self._pause = seconds
         self._most = most
         self._rows: deque[T] = deque()
-        self._lock = threading.Lock()
-        self._turn = threading.Condition(self._lock)
+        self._turn = threading.Condition(threading.Lock())
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._idle = self._urgent = self._closing = False
-        self._added = self._done = self.dropped = 0
+        self._done = self.dropped = 0
 
     @property
     def waiting(self) -> int:
@@ -37,21 +36,22 @@ class Batches[T]:
 
     def add(self, row: T) -> None:
         """Take *row*, to be written soon."""
-        with self._lock:  # as the condition does, which takes a few steps more
-            if len(self._rows) >= self._most or self._closing:
+        if len(self._rows) >= self._most or self._closing:
+            with self._turn:
                 self.dropped += 1
-                return
-            self._rows.append(row)
-            self._added += 1
-            if self._idle:
+            return
+        self._rows.append(row)
+        # A thread that works looks again before it waits, so most rows need no lock.
+        if self._idle or self._thread.ident is None:
+            with self._turn:
                 self._turn.notify_all()
-            elif self._thread.ident is None:
-                self._thread.start()
+                if self._thread.ident is None:
+                    self._thread.start()
 
     def flush(self, seconds: float) -> bool:
         """Return whether all rows added so far were written, waiting for it at most *seconds*."""
         with self._turn:
-            added, self._urgent = self._added, True
+            added, self._urgent = self._done + len(self._rows), True
             self._turn.notify_all()
             return self._turn.wait_for(lambda: self._done >= added, seconds)
 

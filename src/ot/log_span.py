@@ -6,9 +6,8 @@ import logging
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from ot.brief_repr import MARGIN, Redact, brief_int, brief_text
 from ot.visible_text import visible
@@ -27,8 +26,7 @@ LOG_FILE_ONLY = {"log_file_only": True}
 _PASSWORD = re.compile(r"(?<=://)[^/@\s]+@")
 
 
-@dataclass(frozen=True, slots=True)
-class SpanMessage:
+class SpanMessage(NamedTuple):
     """A finished span, as the message of a log record; it becomes text only where it is written."""
 
     name: str

@@ -8,7 +8,6 @@ import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -190,7 +189,7 @@ class ToolExecutor:
                 verdict = self._policy.verdict(held, context.caller.groups)
                 agreed = agreed or await self._agreed(held, verdict, arguments, context)
             if agreed and tool.needs and context.call:
-                context = replace(context, call=_with_agreement(context.call, dict.fromkeys(tool.needs, agreed)))
+                context.call = _with_agreement(context.call, dict.fromkeys(tool.needs, agreed))
             started, asked = time.monotonic(), _asked_seconds(context)
             changes = not (self._is_unrecorded(held) if known.is_proxied else known.is_unrecorded)
             if not changes and self._audit is None:
@@ -363,11 +362,11 @@ class ToolExecutor:
     async def _carry_out(self, tool: Tool, arguments: dict[str, Any], context: CallContext, key: str) -> Any:
         clock = context.clock or Deadline(context.deadline)
         seconds = min(tool.timeout or self._call_seconds, max(clock.seconds_left, 0.0))
-        own = _for_backend(context, time.monotonic() + seconds, key)
+        context.clock, context.deadline, context.key = clock, time.monotonic() + seconds, key
         backend = self._backends[tool.backend]
         begin: Callable[[Tool, dict[str, Any], CallContext], Begun] | None = getattr(backend, "begin", None)
         # Else a task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
-        task = begin(tool, arguments, own) if begin else eager_task(backend.call(tool, arguments, own))
+        task = begin(tool, arguments, context) if begin else eager_task(backend.call(tool, arguments, context))
         try:
             if not task.done():
                 await _wait(task, clock, seconds)
@@ -384,7 +383,7 @@ class ToolExecutor:
             raise
         except AsksFirst as asked:
             # The call has found all its paths and written nothing, so it can be made again.
-            await agree_to_write(asked, self._as_approved(tool), arguments, own)
+            await agree_to_write(asked, self._as_approved(tool), arguments, context)
             return await self._carry_out(tool, arguments, context, key)
         except Exception as unexpected:
             logger.exception("the backend of %s failed", tool.full_name)
@@ -428,14 +427,6 @@ def _holds_mark(arguments: Mapping[str, Any]) -> bool:
         return MARK.encode() in pickle.dumps(arguments)
     except (pickle.PicklingError, AttributeError, TypeError):  # somebody's own objects, in the same process
         return MARK in repr(arguments)
-
-
-def _for_backend(of: CallContext, deadline: float, key: str) -> CallContext:
-    """Return the context with the call's own *deadline* and *key*: field by field, since every call needs one."""
-    return CallContext(
-        of.caller, of.run_id, of.call_id, deadline, of.told, of.call, of.clock, of.consent, of.line, of.foresee,
-        of.open_llm, of.guard, of.effects, of.start, key, of.writes,
-    )  # fmt: skip
 
 
 def _with_agreement(call: CallTool, agreed: Mapping[str, str]) -> CallTool:

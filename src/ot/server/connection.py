@@ -129,12 +129,13 @@ class Connection:
         self, server: FastMCP, reader: asyncio.StreamReader, writer: asyncio.StreamWriter | int, began: Began | None
     ) -> None:
         streams = wire_streams(reader, writer, alone=self.name == CONNECTION, kept=self.workspace.kept)
-        async with streams as (incoming, outgoing, self._wire), server._lifespan_manager():  # pyright: ignore[reportPrivateUsage] - FastMCP gives its own stdio transport no other way in
+        async with streams as (incoming, self._wire), server._lifespan_manager():  # pyright: ignore[reportPrivateUsage] - FastMCP gives its own stdio transport no other way in
             if self._front:
                 self._front.wire = self._wire
             starting = asyncio.ensure_future(self.workspace.start())
             protocol = server._mcp_server  # pyright: ignore[reportPrivateUsage] - as above
-            serving = asyncio.ensure_future(protocol.run(incoming, outgoing, protocol.create_initialization_options()))
+            options = protocol.create_initialization_options()
+            serving = asyncio.ensure_future(protocol.run(incoming, self._wire, options))
             self._serving = serving
             if began:
                 began(serving)

@@ -10,7 +10,8 @@ import re
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 import anyio.to_thread
@@ -82,32 +83,29 @@ async def wire_streams(
     *,
     alone: bool = True,
     kept: Callable[[], list[str]] | None = None,
-) -> AsyncGenerator[tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage], Wire]]:
-    """Yield the streams that an MCP server reads and writes, carried over *reader* and *writer*, and the wire itself.
+) -> AsyncGenerator[tuple[MemoryObjectReceiveStream[Incoming], Wire]]:
+    """Yield the stream that an MCP server reads, carried over *reader*, and the wire itself, to which it writes.
 
     Whoever opened *reader* and *writer* closes them. A client that is not *alone* shares the process with others.
     A relay whose client is alone may ask what is *kept* for it.
     """
     to_server, incoming = anyio.create_memory_object_stream[Incoming](0)
-    outgoing, from_server = anyio.create_memory_object_stream[SessionMessage](0)
-    wire = Wire(reader, writer, to_server, from_server, alone=alone, kept=kept)
+    wire = Wire(reader, writer, to_server, alone=alone, kept=kept)
     with wire.garbage:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wire.read)
-            tasks.start_soon(wire.write)
-            yield incoming, outgoing, wire
+            yield incoming, wire
             tasks.cancel_scope.cancel()
 
 
 class Wire:
-    """Reads lines into messages and writes messages as lines."""
+    """Reads lines into messages and writes messages as lines: to the protocol's library, a stream to write to."""
 
     def __init__(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter | int,
         to_server: MemoryObjectSendStream[Incoming],
-        from_server: MemoryObjectReceiveStream[SessionMessage],
         *,
         alone: bool = True,
         kept: Callable[[], list[str]] | None = None,
@@ -120,7 +118,6 @@ class Wire:
         self._reader = reader
         self._writer = writer
         self._to_server = to_server
-        self._from_server = from_server
         self._alone = alone
         self._kept = kept if alone else None
         self._open: set[Any] = set()
@@ -262,28 +259,38 @@ class Wire:
             held.end({"content": [{"type": "text", "text": message.error.message}], "isError": True})
         return True
 
-    async def write(self) -> None:
-        """Write every message of the server until it has no more."""
-        async with self._from_server:
-            async for item in self._from_server:
-                message = self._questions.asked(item.message)
-                is_answer = isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
-                if is_answer:
-                    self._open.discard(message.id)
-                    if self._held and self._keep(message):
-                        continue
-                try:
-                    line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-                except ValueError as error:  # one message that has no JSON ends neither the others nor the server
-                    logger.error("a message could not be written: %s", error)
-                    if is_answer:
-                        await self._refuse(INTERNAL_ERROR, "the answer could not be written as JSON", message.id)
-                else:
-                    await self._send(line)
-                if not self._open:
-                    self._answered.set()
-                if is_answer:
-                    self.garbage.collect_soon()
+    async def send(self, item: SessionMessage, /) -> None:
+        """Write one message of the server."""
+        message = self._questions.asked(item.message)
+        is_answer = isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
+        if is_answer:
+            self._open.discard(message.id)
+            if self._held and self._keep(message):
+                return
+        try:
+            line = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+        except ValueError as error:  # one message that has no JSON ends neither the others nor the server
+            logger.error("a message could not be written: %s", error)
+            if is_answer:
+                await self._refuse(INTERNAL_ERROR, "the answer could not be written as JSON", message.id)
+        else:
+            await self._send(line)
+        if not self._open:
+            self._answered.set()
+        if is_answer:
+            self.garbage.collect_soon()
+
+    async def aclose(self) -> None:
+        """Do nothing: whoever opened the writer closes it."""
+
+    async def __aenter__(self) -> Self:
+        """Be written to until the block ends."""
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        """Close nothing, as above."""
 
     def _is_awaited(self) -> bool:
         return bool(self._open) or self._writing.locked()

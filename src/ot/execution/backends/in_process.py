@@ -213,14 +213,19 @@ class _Threads:
                 self._is_told = False
 
     def _take_ended(self) -> None:
+        """Take one call: what else the event loop has to do waits for one, and not for all that have ended."""
         self._is_told = False  # before looking: who comes now tells again
-        while self._ended:
-            call = self._ended.popleft()
-            if call in self.abandoned:
-                self.abandoned.remove(call)
-            else:
-                self._let_next_begin()
-                call.end()
+        if not self._ended:
+            return
+        call = self._ended.popleft()
+        if call in self.abandoned:
+            self.abandoned.remove(call)
+        else:
+            self._let_next_begin()
+            call.end()
+        if self._ended and not self._is_told:
+            self._is_told = True
+            call.get_loop().call_soon(self._take_ended)
 
     def _let_next_begin(self) -> None:
         if self._waiting:

@@ -26,7 +26,7 @@ from ot.errors import EngineCrashed, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Constant, Function, Missing, StillbornRun
 from ot.runtime.engines.forked.exact import ExactEngine
-from ot.runtime.engines.forked.forked_run import ForkedRun
+from ot.runtime.engines.forked.forked_run import AnswerTurns, ForkedRun
 from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.jail_command import trusted_command
 from ot.runtime.engines.forked.ready_children import ReadyChildren
@@ -66,7 +66,7 @@ class Calls(NoFiles):
 
 
 def run_of(program: str, reach: Calls | None = None) -> ForkedRun:
-    return ForkedRun(parse_program(program), reach or Calls(), LIMITS, Deadline.after(60))
+    return ForkedRun(parse_program(program), reach or Calls(), LIMITS, Deadline.after(60), AnswerTurns())
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -13,7 +13,7 @@ from no_files import NoFiles
 from ot.config.models import Limits
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Constant, Function, Missing
-from ot.runtime.engines.forked.forked_run import ANSWERS_A_TURN, ForkedRun
+from ot.runtime.engines.forked.forked_run import AnswerTurns, ForkedRun
 from ot.runtime.program import parse_program
 
 pytestmark = pytest.mark.anyio
@@ -53,15 +53,16 @@ class Listener:
         self.answered.append(number)
 
 
-async def test_a_flood_of_requests_is_answered_some_at_a_time_and_in_its_order() -> None:
+async def test_a_flood_of_requests_is_answered_one_a_turn_and_in_its_order() -> None:
     reach, child = Counted(), Listener()
-    run = ForkedRun(parse_program("1"), reach, Limits(), Deadline.after(60))
+    run = ForkedRun(parse_program("1"), reach, Limits(), Deadline.after(60), AnswerTurns())
     run._child = child  # pyright: ignore[reportAttributeAccessIssue] - all of it that an answer needs
     for number in range(1, 101):
         run._received(number, CALL)
-    assert reach.calls == ANSWERS_A_TURN
-    await asyncio.sleep(0)
-    assert reach.calls == 2 * ANSWERS_A_TURN
+    assert reach.calls == 0
+    for turn in range(1, 4):
+        await asyncio.sleep(0)
+        assert reach.calls == turn
     async with asyncio.timeout(60):
         while len(child.answered) < 100:  # noqa: ASYNC110 - what it waits for is turns of the loop
             await asyncio.sleep(0)

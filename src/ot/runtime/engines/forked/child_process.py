@@ -172,10 +172,15 @@ class Child(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Hand on every whole message; one that is too large, or comes before the program, ends the child."""
         try:
+            if not self._buffer and len(data) >= HEADER.size and self._received is not None:
+                size, number = HEADER.unpack_from(data)
+                if size <= self._most and len(data) == HEADER.size + size:  # as nearly all are
+                    return self._received(number, data[HEADER.size :])
             self._take(data)
         except MemoryError:
             self._buffer = bytearray()
             self._give_up("its message was too large for the server's memory", no_room=True)
+        return None
 
     def _take(self, data: bytes) -> None:
         self._buffer += data

@@ -12,7 +12,7 @@ from ot.errors import EngineCrashed, Overloaded, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import EngineHealth, Outcome, Reach, StillbornRun
 from ot.runtime.engines.forked.child_process import Child
-from ot.runtime.engines.forked.forked_run import ForkedRun
+from ot.runtime.engines.forked.forked_run import AnswerTurns, ForkedRun
 from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.ready_children import NOTHING_RAN, ReadyChildren
 from ot.runtime.engines.forked.zygote_process import JailReport, ZygoteProcess
@@ -35,6 +35,7 @@ class ForkedEngine:
     ) -> None:
         """Run at most *processes* programs at a time and keep *ready* children waiting; *check* every zygote."""
         self._ready = ready
+        self._turns = AnswerTurns()
         self._children = ReadyChildren(start, check, processes, ready, queue_seconds)
 
     def spawn(self) -> None:
@@ -66,7 +67,7 @@ class ForkedEngine:
         for _ in range(self._ready + 1):
             # Every child that waited may have died meanwhile.
             with contextlib.suppress(StillbornRun):
-                return await self._run(ForkedRun(program, reach, limits, deadline), limits)
+                return await self._run(ForkedRun(program, reach, limits, deadline, self._turns), limits)
         raise EngineCrashed(f"every process that was to run the program died before it did; {NOTHING_RAN}")
 
     async def _run(self, run: ForkedRun, limits: Limits) -> Outcome:
@@ -81,7 +82,7 @@ class ForkedEngine:
 
     async def open_session(self) -> ForkedSession:
         """Return a new session, whose process is forked for its first program."""
-        return ForkedSession(self._children)
+        return ForkedSession(self._children, self._turns)
 
     async def health(self) -> EngineHealth:
         """Return how many runs there are, and what holds them."""
@@ -115,9 +116,10 @@ RUNS_OF_COMPUTING = 200
 class ForkedSession:
     """Keeps one child; whatever ends the child ends the session."""
 
-    def __init__(self, children: ReadyChildren) -> None:
+    def __init__(self, children: ReadyChildren, turns: AnswerTurns) -> None:
         """Fork the child from *children* when the first program comes."""
         self._children = children
+        self._turns = turns
         self._child: Child | None = None
         self._runs = 0
         self._why = ""
@@ -137,7 +139,7 @@ class ForkedSession:
             RunError: It ended without one.
         """
         self._runs += 1
-        run = ForkedRun(program, reach, limits, deadline, keep=self._runs)
+        run = ForkedRun(program, reach, limits, deadline, self._turns, keep=self._runs)
         try:
             if self._child is None:
                 room = Room(limits.memory_mb << 20, limits.cpu_seconds * RUNS_OF_COMPUTING)

@@ -46,8 +46,6 @@ MAX_MESSAGE = 4000
 MAX_NOTES, MAX_NOTE = 5, 500
 MAX_HELD_BYTES = 8 << 20
 """Of calls under way; above that no more is taken from the child."""
-ANSWERS_A_TURN = 16
-"""Requests of one run that are looked at in one turn of the event loop."""
 REQUESTS_PER_CALL = 2
 MAX_MEMBERS = 1000
 """A call may need a lookup of its function; a program may also look at members without calling them."""
@@ -59,11 +57,40 @@ LESS = "the system limits the server's own memory: return less, or fetch less at
 Notice = tuple[dict[str, Any], Any]
 
 
+class AnswerTurns:
+    """Has one request answered in a turn of the event loop, whichever run's: everybody else waits for no more."""
+
+    def __init__(self) -> None:
+        """Begin with nobody waiting."""
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def wait(self, answer: Callable[[], None]) -> None:
+        """Call *answer* when it is its turn."""
+        self._waiting.append(answer)
+        if len(self._waiting) == 1:
+            asyncio.get_running_loop().call_soon(self._take)
+
+    def _take(self) -> None:
+        answer = self._waiting.popleft()
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._take)
+        answer()
+
+
 class ForkedRun:
     """Gives a program to a child and answers what it asks for."""
 
-    def __init__(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline, keep: int = 0) -> None:
+    def __init__(
+        self,
+        program: Program,
+        reach: Reach,
+        limits: Limits,
+        deadline: Deadline,
+        turns: AnswerTurns,
+        keep: int = 0,
+    ) -> None:
         """Run *program*; *keep* is its number in the session that the child is kept for, if it is."""
+        self._turns = turns
         self._keep = keep
         self.program = program
         self.reach = reach
@@ -77,7 +104,6 @@ class ForkedRun:
         self._ended: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._calls: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[int, bytes]] = deque()
-        self._left_of_turn = ANSWERS_A_TURN
         self._notices: deque[bytes] = deque()
         self._reading: asyncio.Task[None] | None = None
         self._gone: Death | None = None
@@ -158,16 +184,10 @@ class ForkedRun:
         if self._held > MAX_HELD_BYTES:
             self._child.pause(True)
         self._waiting.append((number, payload))
-        return self._answer_some() if len(self._waiting) == 1 else None
+        return self._turns.wait(self._answer_next)
 
-    def _answer_some(self) -> None:
-        """Begin to answer what was asked for, a few at a time: other runs want their turn of the event loop too."""
-        while self._waiting and not self._ended.done():
-            if not self._left_of_turn:
-                self._left_of_turn = ANSWERS_A_TURN
-                asyncio.get_running_loop().call_soon(self._answer_some)
-                return
-            self._left_of_turn -= 1
+    def _answer_next(self) -> None:
+        if self._waiting and not self._ended.done():
             task = eager_task(self._answer(*self._waiting.popleft()), self._context.copy())
             if not task.done():
                 self._calls.add(task)
