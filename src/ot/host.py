@@ -81,7 +81,8 @@ class Host:
         self._engine = engine
         self.renderer = SnippetRenderer()
         self._issued: dict[str, IssuedSecrets] = {}
-        self.redaction = SharedRedaction()
+        self._all_issued = IssuedSecrets()
+        self.redaction = SharedRedaction(self._all_issued)
         self.feed = RunFeed(self.redaction.redact)
         self.workers = WorkerPool(paths.global_dir, paths.environ)
         self._helper: WorkerSpec | None = None
@@ -130,7 +131,9 @@ class Host:
 
     def issued_to(self, principal: str) -> IssuedSecrets:
         """Return the tokens that were issued to *principal*: to redact them for others would let these guess them."""
-        return self._issued.setdefault(principal, IssuedSecrets())
+        if principal not in self._issued:
+            self._issued[principal] = IssuedSecrets(self._all_issued)
+        return self._issued[principal]
 
     def engines(self) -> Collection[Engine]:
         """Return the engines that somebody holds."""

@@ -149,9 +149,18 @@ class Workspace:
             connection,
         )
         self.picture = self._picture(loaded)
-        host.redaction.add(self, lambda: self.picture.loaded.secrets)
         self._hold()
         self._notice = _notice(self.picture.loaded)
+
+    @property
+    def picture(self) -> Picture:
+        """What runs see of it: registry, policy and limits; replaced as a whole."""
+        return self._current
+
+    @picture.setter
+    def picture(self, picture: Picture) -> None:
+        self._current = picture
+        self.host.redaction.put(self, picture.loaded.secrets)
 
     @classmethod
     def alone(cls, paths: Paths, *, engine: Engine | None = None, **options: Any) -> Self:

@@ -34,7 +34,7 @@ async def test_twenty_thousand_mixed_runs_of_twenty_people_cross_nowhere(tmp_pat
 async def _crossing_nowhere(found: Crowd, count: int) -> None:
     lines: list[str] = []
     handler = logging.Handler()
-    handler.emit = lambda record: lines.append(found.bed.front.redact(record.getMessage()))
+    handler.emit = lambda record: lines.append(found.bed.front.workspace.host.redaction.redact(record.getMessage()))
     logging.getLogger("ot").addHandler(handler)
     try:
         await found.settle_all()

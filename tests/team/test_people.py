@@ -190,7 +190,7 @@ async def test_own_secrets_win_over_the_operators_and_make_another_connection(tm
         # Nobody can find out another's secret by looking at what is redacted.
         assert await bed.run("bob", "'of-ann-' + 'alone'") == "of-ann-alone"
         assert "of-ann-alone" not in await bed.run("ann", "'of-ann-' + 'alone'")
-        assert "of-ann-alone" not in bed.front.redact("a line with of-ann-alone")
+        assert "of-ann-alone" not in bed.front.workspace.host.redaction.redact("a line with of-ann-alone")
 
 
 async def test_only_administrators_change_what_others_use_and_see_how_it_is(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 UNUSED = " and was not used: "
 """Stands in the warnings about files with secrets of which nothing was taken."""
 
+type NamedValues = tuple[tuple[str, str], ...]
+
 GENERATIONS = 3
 """How many issues of a token are redacted: an older one has expired."""
 
@@ -30,8 +32,9 @@ GENERATIONS = 3
 class IssuedSecrets:
     """Values that nobody configured: tokens that others issue while a server runs. They are secrets at once."""
 
-    def __init__(self) -> None:
-        """Know of none yet."""
+    def __init__(self, everybodys: IssuedSecrets | None = None) -> None:
+        """Know of none yet; *everybodys* is to know all that these do."""
+        self._everybodys = everybodys
         self._lock = threading.Lock()
         self._issues: dict[str, list[frozenset[str]]] = {}
         self._redactors: dict[str, Redactor] = {}
@@ -54,6 +57,8 @@ class IssuedSecrets:
             # Replaced as a whole: others read them meanwhile, in other threads.
             self._redactors = {**self._redactors, key: Redactor((name, value) for value in kept)}
             self.redactor = Redactor.joined(self._redactors.values())
+        if self._everybodys:
+            self._everybodys.add(f"{id(self)} {key}", name, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,21 +88,18 @@ class Secrets:
         """Return *text* with every known value replaced by ``[secret:NAME]``."""
         return self._redactor.text(self.issued.redactor.text(text))
 
-    def redacts_same(self, other: Secrets) -> bool:
-        """Return whether *other* knows the same values, by the same names."""
-        return self.issued is other.issued and self._named_values == other._named_values
-
     def __repr__(self) -> str:
         return f"Secrets({', '.join(self.names())})"
 
     @cached_property
     def _redactor(self) -> Redactor:
-        return Redactor(self._named_values)
+        return Redactor(self.named_values)
 
-    @property
-    def _named_values(self) -> list[tuple[str, str]]:
+    @cached_property
+    def named_values(self) -> NamedValues:
+        """The names and values of those that were configured."""
         used = [(name, self.environment[name]) for name in sorted(self.in_use) if name in self.environment]
-        return [*self.user.items(), *self.project.items(), *used]
+        return (*self.user.items(), *self.project.items(), *used)
 
 
 def read_secrets(path: Path, *, below: Path | None = None) -> tuple[Mapping[str, str], tuple[str, ...]]:

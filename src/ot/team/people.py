@@ -220,15 +220,6 @@ class TeamFront:
         await self.workspace.aclose()
         await anyio.to_thread.run_sync(self._directories.close)
 
-    # ---------------------------------------------------------------- what logs must not show
-
-    def redact(self, text: str) -> str:
-        """Return *text* without any secret, of the operator or of whoever has a workspace now: for logs alone."""
-        # Others' replies must not pass through here: what is redacted there can be guessed.
-        for workspace in (self.workspace, *(place.workspace for place in tuple(self._open.values()))):
-            text = workspace.picture.loaded.secrets.redact(text)
-        return text
-
 
 def identity_of(ctx: Context) -> Identity:
     """Return who sent the request, as the layer that checked its token says.

@@ -132,6 +132,6 @@ def _of_a_team(team: TeamHost, authenticator: Authenticator, window: RateWindow,
         await team.aclose()
         await window.aclose()
 
-    redact, queue = without_tokens(front.redact), open_queue(front)
+    redact, queue = without_tokens(team.host.redaction.redact), open_queue(front)
     admission = admitting(front, window, queue)
     return TeamParts(front, authenticator, front.settings, redact, close, url, team.shared, admission, pages, queue)

@@ -50,7 +50,7 @@ def open_worker(paths: Paths) -> WorkerParts:
     book = team.host.ledger(team.front.workspace, config.ledger)
     docket = RunDocket(redis_url(config.state, operator.secrets), config.state.prefix)
     worker = RunWorker(docket, team.queue, book.left_behind, team.shared.state)
-    return WorkerParts(team, book, worker, without_tokens(team.front.redact))
+    return WorkerParts(team, book, worker, without_tokens(team.host.redaction.redact))
 
 
 def _require_team(operator: Loaded) -> None:
