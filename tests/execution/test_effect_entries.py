@@ -130,13 +130,13 @@ async def test_pythons_own_file_functions_have_one_entry_a_tool_and_run(tmp_path
 async def test_a_reply_comes_when_the_ledger_knows_how_its_calls_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = ledger_file.LedgerFile.ended
+    real = ledger_file.LedgerFile.write_end
 
     def late(*args: Any) -> None:
         time.sleep(0.05)  # so that a reply which does not wait is the first
         real(*args)
 
-    monkeypatch.setattr(ledger_file.LedgerFile, "ended", late)
+    monkeypatch.setattr(ledger_file.LedgerFile, "write_end", late)
     async with shop(tmp_path) as app:
         await app.run("shop.order(what='a')\nopen('b', 'w').write('x')")
         with closing(sqlite3.connect(tmp_path / "user" / LEDGER)) as file:
