@@ -79,7 +79,7 @@ class TypedTools:
 
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
             if name in self._modules:
-                raise ValueError(f"{function.__module__} registers the tool '{name}', as {self._modules[name]} did")
+                raise ValueError(f"{function.__module__}: tool '{name}' is already registered by {self._modules[name]}")
             self._server.add_tool(_typed_tool(function, name=name, description=description, **options))
             self._modules[name] = function.__module__
             return function

@@ -287,7 +287,7 @@ def _settings(guard: PathGuard, places: _Places, program: GitProgram) -> dict[st
     try:
         listed = program.run("config", "--file", "-", "--no-includes", "--null", "--list", stdin=text)
     except GitFailed:
-        raise ValueError(f"{str(places.common / 'config')!r} cannot be read as settings of git") from None
+        raise ValueError(f"{str(places.common / 'config')!r} is not a valid git config file") from None
     found = _listed(listed)
     _check_format(found)
     return {name: value for name, value in found.items() if TAKEN.fullmatch(name) and value.isprintable()}

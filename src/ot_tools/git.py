@@ -279,7 +279,7 @@ def diff(
     if merge_base and not base:
         raise ValueError("merge_base needs base: the branch that target, or the work tree, comes from")
     if target and (staged or not base):
-        raise ValueError("target needs base, and not staged=True: give base and target for two commits")
+        raise ValueError("target requires base and cannot be combined with staged=True")
     with _open(repo) as repository:
         if not target and not paths and _is_path(repository, base):
             base, paths = "", base

@@ -159,7 +159,7 @@ def test_one_name_is_registered_once() -> None:
     tools = TypedTools(FastMCP("market"))
     tools.register(quotes, prefix="a")
     tools.register(quotes, prefix="b")
-    with pytest.raises(ValueError, match=f"{__name__} registers the tool 'a_quotes', as {__name__} did"):
+    with pytest.raises(ValueError, match=f"{__name__}: tool 'a_quotes' is already registered by {__name__}"):
         tools.register(quotes, prefix="a")
 
 

@@ -618,7 +618,7 @@ def deep_references(repo: Path) -> None:
     [
         pytest.param(lambda repo: (repo / ".git" / "HEAD").write_text("a" * 70_000), "more than 65,536", id="sizes"),
         pytest.param(lambda repo: (repo / ".git" / "HEAD").write_text("else\n"), "neither a branch nor", id="a HEAD"),
-        pytest.param(lambda repo: (repo / ".git" / "config").write_text("[["), "as settings of git", id="settings"),
+        pytest.param(lambda repo: (repo / ".git" / "config").write_text("[["), "valid git config file", id="settings"),
         pytest.param(deep_references, "directories without end", id="references"),
     ],
 )  # fmt: skip

@@ -79,7 +79,7 @@ def _consequences(pattern: str) -> tuple[str, list[str]]:
 
 
 def _unknown(pattern: str, picture: Picture) -> str:
-    """Return that there is no such tool, or nothing when there is one, or may be one that is not known here."""
+    """Return a note that no tool matches *pattern*; an empty text if one does, or might on a server not asked yet."""
     from fnmatch import fnmatchcase
 
     from ot.config.setting_types import pack_name

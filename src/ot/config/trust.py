@@ -96,7 +96,7 @@ class Trust:
         return Verdict("changed" if different else "trusted", different, warnings, snapshot)
 
     def for_this_run(self, project_dir: Path) -> Verdict:
-        """Return that *project_dir* may be used as it is now, and record nothing: for CI.
+        """Trust *project_dir* as it is now without recording that: for CI.
 
         Raises:
             TrustError: The directory holds something that cannot be trusted.

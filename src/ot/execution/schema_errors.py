@@ -81,7 +81,7 @@ def _kind_of(value: Any) -> str:
 
 
 def choice_text(options: Sequence[Any], given: Any) -> str:
-    """Return that *given* is not one of *options*, and which of them was probably meant."""
+    """Return the error for a value that is not one of *options*, with the option that was probably meant."""
     shown = ", ".join(value_text(option) for option in options[:MAX_CHOICES])
     more = f" and {len(options) - MAX_CHOICES} more" if len(options) > MAX_CHOICES else ""
     texts = [option for option in options if isinstance(option, str)]

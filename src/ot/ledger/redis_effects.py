@@ -186,7 +186,7 @@ class RedisEffects:
         return LedgerEntry(**known, state=state, ended=float(at), value=value)
 
     async def health(self) -> Mapping[str, str]:
-        """Return that it is Redis, and why entries may be lost there, if they may."""
+        """Return the kind of ledger, its status, and why entries may be lost, if they may."""
         why_not = await why_not_durable(self.place.connection)
         status = "unreachable" if self.place.connection.trouble else "not durable" if why_not else "ok"
         return {"kind": "redis", "status": status} | ({"why": why_not} if why_not else {})

@@ -234,7 +234,7 @@ class SqliteLedger:
         return answers
 
     async def health(self) -> Mapping[str, str]:
-        """Return that it is a file, and what its entries survive."""
+        """Return the kind of ledger and which failures its entries survive."""
         return {"kind": "file", "survives": "a loss of power" if self._file.power else "a crash or a kill"}
 
     async def aclose(self) -> None:

@@ -131,7 +131,7 @@ def _typed(tool: Tool, function: Callable[..., Any]) -> Tool:
 
 def _described(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
     described: dict[str, Any] = schema["properties"].get(parameter.name, {})
-    # A class of the pack's own is nothing that a program could make; its keys or choices are.
+    # A program cannot construct the pack's own classes, so their keys or choices are shown instead.
     kind = python_type(described, schema) if "$ref" in str(described) else _short(parameter.annotation)
     return replace(parameter, annotation=kind, description=described.get("description", ""))
 

@@ -76,7 +76,7 @@ class Pack:
 
 
 def hidden_pack(server: str, pack: str) -> str:
-    """Return that a server is in the place of a bundled pack, and how both can be used."""
+    """Return a note that a server replaces a bundled pack, and how to use both."""
     return (
         f"The server '{server}' replaces the bundled pack '{pack}': to use both, give the server another name in "
         f"onetool.yaml, such as '{pack}_server'"

@@ -81,7 +81,7 @@ def find_place() -> Place:
         raise Unshared("HOME is not set")
     place = Place(private_directory(), _key())
     if len(os.fsencode(place.socket)) > MAX_SOCKET_PATH - len(f".{os.getpid()}"):
-        raise Unshared(f"the path of the socket is too long: {place.socket}")
+        raise Unshared(f"socket path too long: {place.socket}")
     return place
 
 

@@ -97,7 +97,7 @@ def failure_cause(error: OneToolError, call: ToolError | None) -> str:
 
 
 def unavailable_service(call: ToolError) -> str:
-    """Return that what a failed *call* needs is away, if it is: nothing in the program can change that."""
+    """Return a note if *call* failed because its service is away, which no change of the program can mend."""
     name = ""
     if isinstance(call, ToolFailed) and NETWORK.fullmatch(call.kind[:100]):
         name = call.tool

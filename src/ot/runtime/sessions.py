@@ -253,11 +253,11 @@ class Nothing:
     """The reach of a program that only names a variable."""
 
     def has_pack(self, name: str) -> bool:
-        """Return that nothing is one."""
+        """Return False: no pack is within reach."""
         return False
 
     def member(self, pack: str, name: str) -> Function | Constant | Missing:
-        """Return that there is none."""
+        """Return Missing: no pack is within reach."""
         return Missing()
 
     async def call(self, *_given: Any, **_named: Any) -> Any:
@@ -266,7 +266,7 @@ class Nothing:
         Raises:
             SessionError: Always.
         """
-        raise SessionError("variables are read without tools")
+        raise SessionError("no tool can be called while a session's variables are read")
 
     file = call
 

@@ -1,4 +1,4 @@
-"""The MCP face: whatever of it is imported first, the protocol's library is told this before its own import."""
+"""The MCP server. This file configures the protocol's library, which must happen before that is imported."""
 
 import os
 from importlib import import_module

@@ -185,7 +185,7 @@ class DefinitionPins:
             if not pinned and not self._held[server][1]:
                 return tool  # nothing could be recorded, and nothing counts as changed
             approved = pinned.get(own, {})
-            # What is gone from the list cannot say anything less strict either.
+            # A tool that is gone from the list keeps its approved hints: removing it must not loosen them.
             now = self._seen[server][1].get(own, approved)
         return with_strictest_hints(tool, approved, now)
 

@@ -133,7 +133,7 @@ def script_of(server: Server) -> str:
 
 
 def script_in(server: Server, directory: Path, workspace: Path) -> str:
-    """Return that script where it lies in *workspace*, for a server that is started in *directory*."""
+    """Return the script that *server*, started in *directory*, runs, if that is inside *workspace*."""
     if not (script := script_of(server)):
         return ""
     written = script.replace(f"${{{WORKSPACE}}}", str(workspace))

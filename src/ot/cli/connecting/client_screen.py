@@ -93,7 +93,7 @@ def why_it_stays(client: Client, start: StartOutcome) -> str:
 
 
 def stays_line(client: Client, name: str, why: str) -> str:
-    """Return that a server stays in a client, and why."""
+    """Return a line that says why a server stays in a client."""
     from ot.visible_text import printable
 
     return printable(f"{name} stays in {client.title}: {why}")

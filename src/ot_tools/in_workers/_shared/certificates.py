@@ -1,4 +1,4 @@
-"""The certificates to believe: those that the environment names, or the usual ones."""
+"""Trusted CA certificates: those that the environment names, or the default ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 @cache
 def certificates() -> ssl.SSLContext:
-    """Return whom to believe, read once: it costs more than a call.
+    """Return the trusted CA certificates, cached because reading them is slow.
 
     Raises:
         ConnectionError: The file that the environment names holds none.

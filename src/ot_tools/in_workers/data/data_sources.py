@@ -152,7 +152,7 @@ class Sources:
         self._engine.load(name, f"SELECT * FROM {reader}", said)
         columns = self._engine.columns(name)
         if list(columns) == ["json"] and columns["json"].startswith("MAP("):
-            # DuckDB takes rows with many or few common keys for one column.
+            # DuckDB infers a single MAP column for rows that have many keys, or few in common.
             self._engine.drop(name)
             self._engine.load(name, f"SELECT * FROM {reader[:-1]}, map_inference_threshold = -1)", said)
             columns = self._engine.columns(name)

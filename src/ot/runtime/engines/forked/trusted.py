@@ -26,7 +26,7 @@ class TrustedEngine(ForkedEngine):
         super().__init__(partial(_start, environ), **options)
 
     def details(self) -> dict[str, Any]:
-        """Return that nothing holds a program."""
+        """Return the details of the engine, with a warning: it does not contain programs."""
         return super().details() | {"layers": "none", "warning": WARNING}
 
 

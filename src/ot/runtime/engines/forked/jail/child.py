@@ -303,7 +303,7 @@ class PrintStream(io.TextIOBase):
         return not (self._sent or self._parts or self.dropped)
 
     def writable(self) -> bool:
-        """Return that it can be written to."""
+        """Return True."""
         return True
 
     def write(self, text: str, /) -> int:

@@ -46,7 +46,7 @@ class RawFile(io.RawIOBase):
         return self._writes
 
     def seekable(self) -> bool:
-        """Return that it has places."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:
@@ -175,7 +175,7 @@ class Entry:
         return self._target is not None
 
     def is_junction(self) -> bool:
-        """Return that it is not one: only Windows has them."""
+        """Return False: only Windows has junctions."""
         return False
 
     def inode(self) -> int:
