@@ -334,12 +334,11 @@ class Workspace:
             return None
 
         def ask(question: Question) -> Awaitable[Answer]:
-            from ot.execution.waiting_questions import Asker  # noqa: PLC0415 - most runs ask nothing
+            from ot.background.questions import QUESTION_SECONDS  # noqa: PLC0415 - most runs ask nothing
+            from ot.execution.waiting_questions import Asker  # noqa: PLC0415 - as above
 
             asker = Asker("a run in the background", str(self.paths.cwd), run)
-            return self.host.waiting.ask(
-                question, asker, self.background.ask_seconds, partial(self.notify_desktop, question)
-            )
+            return self.host.waiting.ask(question, asker, QUESTION_SECONDS, partial(self.notify_desktop, question))
 
         return ask
 

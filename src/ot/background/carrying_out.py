@@ -152,10 +152,9 @@ class RunCarrier:
         return CHANGED.format(packs=", ".join(changed)) if changed else ""
 
     async def _run(self, start: Start, place: RunPlace, questions: BookQuestions) -> RunEnd | None:
-        run, settings = start.run, place.background
-        questions.seconds = settings.ask_seconds
+        run = start.run
         questions.terminal = place.way_to_terminal(run.id)
-        begun = RunStart(run.id, start.number, settings.run_seconds)
+        begun = RunStart(run.id, start.number, place.background.run_seconds)
         reply = await place.run(run.command, _caller(run, questions), background=begun)
         if reply.error == RunFenced.__name__:
             return None

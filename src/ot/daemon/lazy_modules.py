@@ -13,6 +13,7 @@ LAZY = (
     "ot.background.carrying_out",
     "ot.background.held_runs",
     "ot.background.local_queue",
+    "ot.background.questions",
     "ot.background.packs_used",
     "ot.background.run_tools",
     "ot.chat.tool_model",

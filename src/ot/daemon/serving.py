@@ -78,6 +78,6 @@ def _start_log(resident: Workspace) -> None:
     """Write one log for all clients, without the secrets of any."""
     loaded = resident.picture.loaded
     logs = loaded.config.logs
-    file = LogFile(log_path(loaded.state_dir), max_bytes=logs.max_bytes, files=logs.files) if logs.file else None
+    file = LogFile(log_path(loaded.state_dir)) if logs.file else None
     redact = resident.host.redaction.redact
     configure_logs(logs.level, redact, format=logs.format, file=file, terminal_level="WARNING")
