@@ -364,7 +364,7 @@ class Workspace:
         Raises:
             OneToolError: It cannot be read.
         """
-        from ot.background.packs_used import packs_used  # noqa: PLC0415 - as above
+        from ot.background.carrying_out import packs_used  # noqa: PLC0415 - as above
 
         await self._refresh()
         reading = await self.picture.runner.read(command)
