@@ -171,6 +171,12 @@ COMMANDS = {
 }
 """By group: the command, its function as ``file:name`` in this folder, one line about it, and an example."""
 
+EVERYDAY = frozenset((
+    "init", "connect", "serve", "run", "answer", "list", "search", "show", "add", "servers", "auth login", "allow",
+    "trust", "doctor", "logs",
+))  # fmt: skip
+"""What ``onetool --help`` names; ``--all`` names the rest too."""
+
 FAMILIES = {
     "auth": "Log in at MCP servers that want OAuth, and out again.",
     "runs": "Show what runs did, and look after those in the background.",
