@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from benchmarks.four_ways.measure import Bench, open_bench
+from benchmarks.four_ways.model_solver import Attempt, ModelSolver, summary
+from benchmarks.four_ways.ways import WayName
 
 from bench.suites import ALL_PRICES, SUITE, shop
 from chat.chat_desk import PROVIDERS, calls, client_of, text
 from chat.wire_server import Scripted, WireServer, serving
-from ot.bench.measure import Bench, open_bench
-from ot.bench.model_solver import Attempt, ModelSolver, summary
-from ot.bench.ways import WayName
 from ot.config.models import Chat
 from ot.workspace import Workspace
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ot.config.secrets import IssuedSecrets, Secrets
-from ot.config.shared_redaction import KEPT, SharedRedaction
+from ot.config.secrets import KEPT, IssuedSecrets, Secrets, SharedRedaction
 from ot_sdk.redaction import Redactor
 
 

@@ -156,12 +156,6 @@ COMMANDS = {
         ("runs cancel", "runs:cancel", "Stop a run in the background.", "onetool runs cancel 1f0c2b7a9d3e4f56"),
         ("logs", "logs:logs", "Show the server's log.", "onetool logs -f --level WARNING"),
         (
-            "bench",
-            "bench:bench",
-            "Compare what your servers cost a model, four ways.",
-            "onetool bench && onetool bench tasks.yaml --json",
-        ),
-        (
             "config schema",
             "init:schema",
             "Print the JSON schema of onetool.yaml, for editors.",
@@ -176,6 +170,12 @@ COMMANDS = {
     ),
 }
 """By group: the command, its function as ``file:name`` in this folder, one line about it, and an example."""
+
+EVERYDAY = frozenset((
+    "init", "connect", "serve", "run", "answer", "list", "search", "show", "add", "servers", "auth login", "allow",
+    "trust", "doctor", "logs",
+))  # fmt: skip
+"""What ``onetool --help`` names; ``--all`` names the rest too."""
 
 FAMILIES = {
     "auth": "Log in at MCP servers that want OAuth, and out again.",

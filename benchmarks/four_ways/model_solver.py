@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ot.bench.intervals import bootstrap, wilson
-from ot.bench.suite import BenchTask
-from ot.bench.ways import Way
+from benchmarks.four_ways.intervals import bootstrap, wilson
+from benchmarks.four_ways.suite import BenchTask
+from benchmarks.four_ways.ways import Way
+
 from ot.chat.chat_client import ChatClient, ToolCall
 from ot.chat.chat_tools import ToolAnswer
 from ot.chat.conversation import ChatWatcher, Conversation

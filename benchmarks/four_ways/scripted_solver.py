@@ -19,9 +19,10 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from ot.bench.suite import BenchTask, Call
-from ot.bench.transcript import Exchange, Transcript, WayCall
-from ot.bench.ways import Way
+from benchmarks.four_ways.suite import BenchTask, Call
+from benchmarks.four_ways.transcript import Exchange, Transcript, WayCall
+from benchmarks.four_ways.ways import Way
+
 from ot.chat.chat_tools import ToolAnswer
 
 Look = Callable[[str], WayCall]
