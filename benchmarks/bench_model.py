@@ -21,12 +21,12 @@ from typing import Any
 
 import httpx2
 
-from ot.bench.model_solver import Attempt, ModelSolver, summary
-from ot.bench.suite import BenchTask
-from ot.bench.ways import WAYS, Way
-from ot.chat.chat_client import Message, Say, ToolCall, Turn, Usage
-from ot.chat.chat_tools import ToolAnswer
-from ot.config.models import Chat
+from onetool_chat.bench.model_solver import Attempt, ModelSolver, summary
+from onetool_chat.bench.suite import BenchTask
+from onetool_chat.bench.ways import WAYS, Way
+from onetool_chat.chat_client import Message, Say, ToolCall, Turn, Usage
+from onetool_chat.chat_tools import ToolAnswer
+from onetool_chat.settings import Chat
 from ot.errors import BadReply, ChatRefused, ChatUnavailable
 from ot.registry.tool_definitions import ToolDefinition
 

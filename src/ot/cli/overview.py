@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ot.cli.command_table import COMMANDS, SUMMARY
+from ot.cli.command_table import SUMMARY, all_commands
 from ot.cli.exit_codes import MEANINGS
 
 OPTIONS = (
@@ -18,8 +18,9 @@ WIDTH = 78
 def overview() -> str:
     """Return the page; no line is longer than 80 columns."""
     parts = ["Usage: onetool [OPTIONS] COMMAND [ARGS]...\n", f"  {SUMMARY}\n"]
-    width = max(len(name) for rows in COMMANDS.values() for name, *_ in rows)
-    for group, rows in COMMANDS.items():
+    commands = all_commands()
+    width = max(len(name) for rows in commands.values() for name, *_ in rows)
+    for group, rows in commands.items():
         parts.append(_section(group, [(name, summary) for name, _, summary, _ in rows], width))
     parts.append(_section("Options", OPTIONS, max(len(name) for name, _ in OPTIONS)))
     parts.append("Every command has --json and explains itself: onetool COMMAND --help\n")
