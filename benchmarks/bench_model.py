@@ -4,7 +4,7 @@
 
 Every attempt is added to the file as soon as it has ended, and the table is that of all attempts in it.
 
-For models that `onetool chat` reaches, `onetool bench tasks.yaml --model NAME` does the same over your own servers.
+For models that `onetool chat` reaches, `bench.py tasks.yaml --model NAME` does the same over your own servers.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from benchmarks.four_ways.model_solver import Attempt, ModelSolver, summary
+from benchmarks.four_ways.suite import BenchTask
+from benchmarks.four_ways.ways import WAYS, Way
 
-from onetool_chat.bench.model_solver import Attempt, ModelSolver, summary
-from onetool_chat.bench.suite import BenchTask
-from onetool_chat.bench.ways import WAYS, Way
 from onetool_chat.chat_client import Message, Say, ToolCall, Turn, Usage
 from onetool_chat.chat_tools import ToolAnswer
 from onetool_chat.settings import Chat

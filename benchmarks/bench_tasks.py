@@ -4,7 +4,7 @@
     python benchmarks/bench_tasks.py --write    puts them into the page
 
 Servers that the tasks use are started; those that only make the list longer are stood in for by listed_server.py with
-the lists that they gave. The solver is a script, `onetool_chat.bench.scripted_solver`, and no model.
+the lists that they gave. The solver is a script, `benchmarks/four_ways/scripted_solver.py`, and no model.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "tests"), str(ROOT)]
 
+from benchmarks.four_ways.measure import Bench, open_bench  # noqa: E402 - as above
+from benchmarks.four_ways.suite import BenchSuite, BenchTask, read_suite  # noqa: E402 - as above
+from benchmarks.four_ways.ways import WAYS  # noqa: E402 - as above
 from benchmarks.task_place import fill  # noqa: E402 - the path comes first
 
-from onetool_chat.bench.measure import Bench, open_bench  # noqa: E402 - as above
-from onetool_chat.bench.suite import BenchSuite, BenchTask, read_suite  # noqa: E402 - as above
-from onetool_chat.bench.ways import WAYS  # noqa: E402 - as above
 from ot.config.paths import Paths  # noqa: E402 - as above
 from ot.workspace import Workspace  # noqa: E402 - as above
 from real_servers.catalogues import command_of, environment_of, install, recorded_catalogues  # noqa: E402 - as above

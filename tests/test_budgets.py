@@ -13,10 +13,6 @@ from statistics import median
 from types import CodeType
 
 import pytest
-
-# The directory itself would bring modules with the names of tests.
-sys.path.append(str(Path(__file__).parents[1]))
-
 from benchmarks.budgets import BUDGETS, as_json, compare, read_lines
 
 from ot.runtime.engines.engine import Outcome, Reach

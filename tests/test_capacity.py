@@ -5,13 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from pathlib import Path
 
 import pytest
-
-# The directory itself would bring modules with the names of tests.
-sys.path.append(str(Path(__file__).parents[1]))
-
 from benchmarks.capacity import KEPT, PAGE, figure, options
 from benchmarks.capacity_sheet import Assumptions, Costs, bottlenecks, cpu_of_a_run, step
 from benchmarks.capacity_text import END, START, gb, put_into, sheet, short

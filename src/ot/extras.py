@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-COMMANDS = {"bench": "chat", "chat": "chat", "listen": "voice"}
+COMMANDS = {"chat": "chat", "listen": "voice"}
 SECTIONS = {"chat": "chat"}
 """Sections of ``onetool.yaml``: without the extra they are passed over, with a warning."""
 STORES = {"language_model": "chat", "results.file": "team", "results.s3": "team"}

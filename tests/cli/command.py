@@ -7,7 +7,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,14 +47,18 @@ class OneTool:
 
     def __call__(self, *arguments: str, stdin: str = "") -> Ended:
         """Run in this process: quick, and everything but the process's own border is the real thing."""
+        return self.call(main, "onetool", *arguments, stdin=stdin)
+
+    def call(self, program: Callable[[], None], *words: str, stdin: str = "") -> Ended:
+        """Run *program*, called by these *words*, in this process."""
         with self.monkeypatch.context() as patch:
             patch.chdir(self.cwd)
-            patch.setattr(sys, "argv", ["onetool", *arguments])
+            patch.setattr(sys, "argv", list(words))
             patch.setattr(sys, "stdin", io.StringIO(stdin))
             patch.setattr(sys, "path", list(sys.path))
             kept = [(logging.getLogger(name), logging.getLogger(name).__dict__.copy()) for name in LOGGERS]
             try:
-                main()
+                program()
                 code = 0
             except SystemExit as end:
                 code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1

@@ -10,7 +10,7 @@ import ot
 from ot.daemon.lazy_modules import LAZY
 
 SOURCE = Path(ot.__file__).parent
-ELSEWHERE = {"bench", "cli", "daemon", "entry.py", "relay", "state", "team", "jail"}
+ELSEWHERE = {"cli", "daemon", "entry.py", "relay", "state", "team", "jail"}
 """Rooms whose imports a shared server does not meet: above it, for replicas, or run from disk in another process."""
 FOR_REPLICAS = {
     "ot.ledger.redis_ledger",

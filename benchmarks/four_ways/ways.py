@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, cast, get_args
 os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
 os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)
 
+from benchmarks.four_ways.transcript import definition_bytes
 from fastmcp import Client, FastMCP
 from fastmcp.experimental.transforms.code_mode import CodeMode
 from fastmcp.server.transforms.search import BM25SearchTransform
@@ -24,7 +25,6 @@ from mcp_types import Implementation
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from onetool_chat.bench.transcript import definition_bytes
 from onetool_chat.chat_tools import ToolAnswer
 from ot.errors import OneToolError
 from ot.execution.call_context import CallContext

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.four_ways.intervals import bootstrap, wilson
 from hypothesis import given
 from hypothesis import strategies as some
-
-from onetool_chat.bench.intervals import bootstrap, wilson
 
 
 @given(some.integers(1, 1000).flatmap(lambda n: some.tuples(some.integers(0, n), some.just(n))))

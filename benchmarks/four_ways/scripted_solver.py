@@ -19,9 +19,10 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from onetool_chat.bench.suite import BenchTask, Call
-from onetool_chat.bench.transcript import Exchange, Transcript, WayCall
-from onetool_chat.bench.ways import Way
+from benchmarks.four_ways.suite import BenchTask, Call
+from benchmarks.four_ways.transcript import Exchange, Transcript, WayCall
+from benchmarks.four_ways.ways import Way
+
 from onetool_chat.chat_tools import ToolAnswer
 
 Look = Callable[[str], WayCall]

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
-from pathlib import Path
 
 import pytest
-
-# The directory itself would bring a module called `workers`, which is a directory of tests.
-sys.path.append(str(Path(__file__).parents[4]))
-
+from benchmarks.bench import main
 from benchmarks.bench_tasks import END, PAGE, SETS, START, Played, ServerSet, play
+from benchmarks.four_ways.ways import WAYS
 
 from cli.command import OneTool
 from console_blocks import typed_commands
-from onetool_chat.bench.ways import WAYS
 from real_servers.real_house import config_of, real
 
 # The first time on a machine, the servers are installed and asked for their lists.
@@ -82,6 +77,7 @@ def test_the_commands_of_the_page_print_what_it_shows(onetool: OneTool) -> None:
     onetool.user.mkdir()
     (onetool.user / "onetool.yaml").write_text(config_of({"clock": real("time", onetool.cwd)}))
     for typed in typed_commands(page):
-        _, *arguments = shlex.split(typed.command)
-        ended = onetool(*arguments)
+        program, *words = shlex.split(typed.command)
+        assert (program, words[0]) == ("python", "benchmarks/bench.py")
+        ended = onetool.call(main, *words)
         assert (ended.code, shape(ended.out)) == (0, shape(typed.output)), ended

@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from onetool_chat.bench.model_solver import Attempt, ModelSolver
-from onetool_chat.bench.scripted_solver import has_script, solve
-from onetool_chat.bench.suite import BenchSuite, BenchTask
-from onetool_chat.bench.transcript import tokens
-from onetool_chat.bench.ways import CLIENT, WAYS, Way, WayName, open_ways
+from benchmarks.four_ways.model_solver import Attempt, ModelSolver
+from benchmarks.four_ways.scripted_solver import has_script, solve
+from benchmarks.four_ways.suite import BenchSuite, BenchTask
+from benchmarks.four_ways.transcript import tokens
+from benchmarks.four_ways.ways import CLIENT, WAYS, Way, WayName, open_ways
+
 from ot.config.principal import os_user
 from ot.errors import OneToolError, ToolUnavailable
 from ot.execution.call_context import CallContext

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from benchmarks.four_ways.measure import Bench, open_bench
+from benchmarks.four_ways.scripted_solver import solve
+from benchmarks.four_ways.suite import BenchSuite
+from benchmarks.four_ways.ways import WAYS
 
 from bench.suites import ALL_PRICES, BUY, SUITE, shop
-from onetool_chat.bench.measure import Bench, open_bench
-from onetool_chat.bench.scripted_solver import solve
-from onetool_chat.bench.suite import BenchSuite
-from onetool_chat.bench.ways import WAYS
 from ot.workspace import Workspace
 
 pytestmark = pytest.mark.anyio

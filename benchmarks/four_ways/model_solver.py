@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onetool_chat.bench.intervals import bootstrap, wilson
-from onetool_chat.bench.suite import BenchTask
-from onetool_chat.bench.ways import Way
+from benchmarks.four_ways.intervals import bootstrap, wilson
+from benchmarks.four_ways.suite import BenchTask
+from benchmarks.four_ways.ways import Way
+
 from onetool_chat.chat_client import ChatClient, ToolCall
 from onetool_chat.chat_tools import ToolAnswer
 from onetool_chat.conversation import ChatWatcher, Conversation

@@ -6,7 +6,8 @@ import json
 import sys
 from pathlib import Path
 
-from onetool_chat.bench.suite import BenchSuite, BenchTask
+from benchmarks.four_ways.suite import BenchSuite, BenchTask
+
 from ot.config.paths import Paths
 
 SERVER = Path(__file__).with_name("shop_server.py")

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from benchmarks.four_ways.measure import Bench, open_bench
+from benchmarks.four_ways.model_solver import Attempt, ModelSolver, summary
+from benchmarks.four_ways.ways import WayName
 
 from bench.suites import ALL_PRICES, SUITE, shop
 from chat.chat_desk import PROVIDERS, calls, client_of, text
 from chat.wire_server import Scripted, WireServer, serving
-from onetool_chat.bench.measure import Bench, open_bench
-from onetool_chat.bench.model_solver import Attempt, ModelSolver, summary
-from onetool_chat.bench.ways import WayName
 from onetool_chat.settings import Chat
 from ot.workspace import Workspace
 

@@ -1,23 +1,37 @@
-"""onetool bench: what your servers cost a model when their tools are offered in four ways."""
+"""Compares what your servers cost a model when their tools are offered in four ways.
+
+python benchmarks/bench.py                    the definitions of your servers alone
+python benchmarks/bench.py tasks.yaml         also the tasks, played by their scripts
+python benchmarks/bench.py tasks.yaml --model NAME
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from onetool_chat.cli.options import Provider
-from ot.cli.exit_codes import FAILURE, NOT_FOUND, OK
-from ot.cli.terminal import echo, echo_either, fail
-from ot.cli.terminal.options import AsJson, TrustProject
+sys.path.append(str(Path(__file__).parents[1]))
 
-if TYPE_CHECKING:
-    from onetool_chat.bench.measure import Bench
-    from onetool_chat.bench.suite import BenchSuite
-    from onetool_chat.settings import Chat
-    from ot.workspace import Workspace
+from benchmarks.four_ways.measure import Bench, open_bench
+from benchmarks.four_ways.model_solver import ModelSolver, summary
+from benchmarks.four_ways.suite import BenchSuite, read_suite
+from benchmarks.four_ways.ways import WAYS, WayName
+
+from onetool_chat.cli.options import Provider
+from onetool_chat.open_chat import chosen_chat, open_client
+from onetool_chat.settings import Chat
+from ot.cli.exit_codes import FAILURE, NOT_FOUND, OK, exit_code
+from ot.cli.terminal import echo, echo_either, fail
+from ot.cli.terminal.event_loop import run_async
+from ot.cli.terminal.options import AsJson, TrustProject
+from ot.cli.terminal.own_workspace import own_workspace
+from ot.errors import OneToolError
+from ot.workspace import Workspace
 
 SUITE_FIGURES = ("round_trips", "definitions", "results", "input", "output")
 """Without the time, which is in the JSON: tasks are played once, and the first way pays for what is done once."""
@@ -49,9 +63,6 @@ def bench(
     Exit code 0: everything was measured; 1: a server is unavailable, or a script did not solve its task; 2: the
     options are wrong; 3: the suite is missing. A model that fails its tasks is a result, and no error.
     """
-    from onetool_chat.bench.suite import read_suite
-    from ot.cli.terminal.event_loop import run_async
-
     if suite is not None and not suite.is_file():
         fail(f"there is no suite {suite}: give a YAML file with tasks", NOT_FOUND)
     if model and suite is None:
@@ -66,10 +77,6 @@ def bench(
 async def _measured(
     ways: str, suite: BenchSuite | None, models: Sequence[str], provider: Provider, repeat: int, trust_project: bool
 ) -> dict[str, Any]:
-    from onetool_chat.bench.measure import open_bench
-    from onetool_chat.bench.ways import WAYS, WayName
-    from ot.cli.terminal.own_workspace import own_workspace
-
     asked = set(ways.split(","))
     chosen: list[WayName] = [way for way in WAYS if asked.intersection((way,))]
     if unknown := asked - set[str](WAYS):
@@ -97,20 +104,12 @@ def _definitions(opened: Bench) -> dict[str, Any]:
 
 
 def _settings(app: Workspace, provider: Provider, models: Sequence[str]) -> list[Chat]:
-    from onetool_chat.open_chat import chosen_chat
-    from onetool_chat.settings import Chat
-
     return [chosen_chat(app.picture.loaded.config.section(Chat), provider, name) for name in models]
 
 
 async def _by_models(
     opened: Bench, app: Workspace, suite: BenchSuite, chats: Sequence[Chat], repeat: int
 ) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from onetool_chat.bench.model_solver import ModelSolver, summary
-    from onetool_chat.open_chat import open_client
-
     attempts: list[Any] = []
     for chat in chats:
 
@@ -168,3 +167,16 @@ def _cell(value: Any) -> str:
             return f"{value:,}"
         case _:
             return str(value)
+
+
+def main() -> None:
+    """Run the command; what goes wrong on purpose ends with a sentence, as in ``onetool``."""
+    try:
+        typer.run(bench)
+    except OneToolError as error:
+        echo(f"bench: {error}", err=True)
+        sys.exit(exit_code(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from benchmarks.four_ways.suite import read_suite
 
-from onetool_chat.bench.suite import read_suite
 from ot.errors import ConfigError
 
 TASK = """
