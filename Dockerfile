@@ -12,10 +12,11 @@ WORKDIR /src
 RUN pip install --no-cache-dir 'uv>=0.13.7,<0.14'
 COPY pyproject.toml README.md LICENSE requirements.lock ./
 COPY src src
-RUN uv build --wheel --out-dir /dist \
+COPY plugins plugins
+RUN uv build --wheel --all-packages --out-dir /dist \
     && uv venv /opt/onetool \
     && uv pip install --python /opt/onetool --compile-bytecode --constraint requirements.lock \
-       "$(echo /dist/*.whl)${EXTRAS:+[$EXTRAS]}"
+       --find-links /dist "$(echo /dist/onetool_run-*.whl)${EXTRAS:+[$EXTRAS]}"
 
 FROM python:3.12-slim-bookworm
 RUN useradd --create-home --uid 1000 onetool && install --directory --owner onetool /work /work/people /var/log/onetool

@@ -49,7 +49,7 @@ walkthrough *ARGS: setup
 
 # real speech: a synthesiser speaks orders, a recogniser understands them, tools carry them out
 voice *ARGS: setup
-    .venv/bin/pytest tests/chat/test_transcribers.py tests/cli/test_cli_chat.py -k "voice or said or utterance or file_says" -v "$@"
+    .venv/bin/pytest plugins/onetool-chat/tests/chat/test_transcribers.py plugins/onetool-chat/tests/cli/test_cli_chat.py -k "voice or said or utterance or file_says" -v "$@"
 
 # long repetition, left out of `check`
 soak *ARGS: setup

@@ -22,13 +22,14 @@ from benchmarks.four_ways.model_solver import ModelSolver, summary
 from benchmarks.four_ways.suite import BenchSuite, read_suite
 from benchmarks.four_ways.ways import WAYS, WayName
 
-from ot.chat.open_chat import chosen_chat, open_client
+from onetool_chat.cli.options import Provider
+from onetool_chat.open_chat import chosen_chat, open_client
+from onetool_chat.settings import Chat
 from ot.cli.exit_codes import FAILURE, NOT_FOUND, OK, exit_code
 from ot.cli.terminal import echo, echo_either, fail
 from ot.cli.terminal.event_loop import run_async
-from ot.cli.terminal.options import AsJson, Provider, TrustProject
+from ot.cli.terminal.options import AsJson, TrustProject
 from ot.cli.terminal.own_workspace import own_workspace
-from ot.config.models import Chat
 from ot.errors import OneToolError
 from ot.workspace import Workspace
 
@@ -103,7 +104,7 @@ def _definitions(opened: Bench) -> dict[str, Any]:
 
 
 def _settings(app: Workspace, provider: Provider, models: Sequence[str]) -> list[Chat]:
-    return [chosen_chat(app.picture.loaded.config.chat, provider, name) for name in models]
+    return [chosen_chat(app.picture.loaded.config.section(Chat), provider, name) for name in models]
 
 
 async def _by_models(

@@ -24,9 +24,9 @@ from benchmarks.four_ways.model_solver import Attempt, ModelSolver, summary
 from benchmarks.four_ways.suite import BenchTask
 from benchmarks.four_ways.ways import WAYS, Way
 
-from ot.chat.chat_client import Message, Say, ToolCall, Turn, Usage
-from ot.chat.chat_tools import ToolAnswer
-from ot.config.models import Chat
+from onetool_chat.chat_client import Message, Say, ToolCall, Turn, Usage
+from onetool_chat.chat_tools import ToolAnswer
+from onetool_chat.settings import Chat
 from ot.errors import BadReply, ChatRefused, ChatUnavailable
 from ot.registry.tool_definitions import ToolDefinition
 

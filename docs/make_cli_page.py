@@ -8,7 +8,7 @@ from typing import Any
 
 import typer.main
 
-from ot.cli.command_table import COMMANDS
+from ot.cli.command_table import all_commands
 from ot.cli.exit_codes import MEANINGS
 from ot.cli.overview import overview
 
@@ -47,7 +47,7 @@ def page() -> str:
 
     root = typer.main.get_command(build_app())
     codes = "".join(f"| {code} | {word} | {meaning} |\n" for code, (word, meaning) in MEANINGS.items())
-    groups = "".join(_group(root, name, [row[0] for row in rows]) for name, rows in COMMANDS.items())
+    groups = "".join(_group(root, name, [row[0] for row in rows]) for name, rows in all_commands().items())
     return HEAD.format(overview=overview(every=True), codes=codes) + groups
 
 

@@ -22,10 +22,12 @@ import typer.main
 from fastmcp import Client
 from griffe import Alias, Attribute, Class, Function, GriffeLoader, Module, ModulesCollection, TypeAlias
 
+from checkout import ROOT, SOURCES, python_files
 from ot.cli.commands import build_app
 from ot.config import trust
-from ot.config.models import VERSION, Config
+from ot.config.models import VERSION
 from ot.config.paths import Paths
+from ot.config.sections import whole_model
 from ot.output.result_blobs import ResultMeta
 from ot.output.result_files import SUFFIXES
 from ot.registry.tool import signature_text
@@ -36,8 +38,6 @@ from ot.stats import schema
 from ot.workspace import Workspace
 from ot_sdk.wire import PROTOCOL
 
-ROOT = Path(__file__).parents[1]
-SRC = ROOT / "src"
 FILE = ROOT / "tests" / "public_surface.json"
 PACKAGES = ("mcp_core", "onetool_run", "ot_sdk", "ot_sdk.testing")
 SPECIAL = ("__aenter__", "__aexit__", "__call__", "__enter__", "__exit__", "__init__", "__str__")
@@ -98,9 +98,9 @@ def _seams() -> list[str]:
 
 def _modules() -> ModulesCollection:
     """Return the packages with public names, of those that are there, parsed and not imported."""
-    loader = GriffeLoader(search_paths=[SRC])
-    for name in sorted({"ot", *(package.partition(".")[0] for package in PACKAGES)}):
-        if (SRC / name).is_dir():
+    loader = GriffeLoader(search_paths=SOURCES)
+    for name in sorted({"ot", *(name.partition(".")[0] for name in (*PACKAGES, *_seams()))}):
+        if any((source / name).is_dir() for source in SOURCES):
             loader.load(name)
     loader.resolve_aliases(implicit=False)
     return loader.modules_collection
@@ -152,7 +152,7 @@ def _value(attribute: Attribute) -> str:
 
 
 def _variables() -> set[str]:
-    texts = (file.read_text(encoding="utf-8") for file in SRC.rglob("*.py"))
+    texts = (file.read_text(encoding="utf-8") for file in python_files(SOURCES).values())
     return {name for text in texts for name in re.findall(r'"((?:OT|ONETOOL)_[A-Z0-9_]+)"', text)}
 
 
@@ -175,7 +175,7 @@ def _parameter(parameter: Any) -> str:
 
 
 def _settings() -> Iterator[tuple[str, Any]]:
-    whole = Config.model_json_schema(mode="validation")
+    whole = whole_model().model_json_schema(mode="validation")
     yield from _keys(whole, whole.get("$defs", {}), "")
 
 

@@ -55,7 +55,7 @@ def test_version_and_help_import_nothing_of_the_command_line_and_its_libraries(o
     names = {line.rpartition("|")[2].strip().partition(".")[0] for line in after.splitlines()[1:]}
     assert names.isdisjoint(LIBRARIES)
     assert {name for name in loaded if name.startswith("ot.")} <= {
-        "ot.entry", "ot.version", "ot.cli", "ot.cli.overview", "ot.cli.command_table", "ot.cli.exit_codes"
+        "ot.entry", "ot.version", "ot.cli", "ot.cli.overview", "ot.cli.command_table", "ot.cli.exit_codes", "ot.hooks"
     }  # fmt: skip
 
 

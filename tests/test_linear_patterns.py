@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
+from itertools import chain
 
 import pytest
 
+from checkout import SOURCES
 from linear_patterns import IN_WORKERS, every_pattern, super_linear
 from ot.registry.value_shape import DATA
 from ot.runtime.failure_text import NETWORK
 
-SRC = Path(__file__).parents[1] / "src"
+SRC = SOURCES[0]
 OF_THE_USER = {
     r"\[[^]]+\]": "patterns of tools in the user's policy, when it is loaded",
     r"from ot\.runtime\.engines\.jail\.zygote import main.* # of server (\d+)\Z": "command lines, in onetool doctor",
@@ -26,7 +27,8 @@ OF_SHORT_TEXTS = {
 
 
 def test_no_pattern_in_the_source_is_super_linear() -> None:
-    found = [one for one in every_pattern(SRC) if one.pattern not in OF_THE_USER | OF_SHORT_TEXTS]
+    patterns = chain.from_iterable(map(every_pattern, SOURCES))
+    found = [one for one in patterns if one.pattern not in OF_THE_USER | OF_SHORT_TEXTS]
     assert len(found) > 90
     places = {one.where.partition(":")[0] for one in found}
     assert {"ot.output.sanitize.IN_TEXT", "ot/runtime/snippets.py"} <= places, "with a name and without"

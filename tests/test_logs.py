@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from ot import hooks
 from ot.cli.logs import _text as shown_entry  # pyright: ignore[reportPrivateUsage] - the command's own lines
 from ot.cli.logs import logs as show_log
 from ot.log_span import LOG_FILE_ONLY, LogSpan, SpanMessage, cut_arguments
@@ -40,7 +41,9 @@ logger = logging.getLogger("ot.test_logs")
 def loggers() -> Iterator[None]:
     """Leave the loggers as they were."""
     root = logging.root.handlers[:]
-    kept = [(logging.getLogger(name), logging.getLogger(name).__dict__.copy()) for name in LOGGERS]
+    kept = [
+        (logging.getLogger(name), logging.getLogger(name).__dict__.copy()) for name in (*LOGGERS, *hooks.packages())
+    ]
     yield
     for one, state in kept:
         for handler in one.handlers:

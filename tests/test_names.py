@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from pathlib import Path
 
-SRC = Path(__file__).parents[1] / "src"
+from checkout import SOURCES, python_files
+
 ON_BOTH_SIDES = {
     "Config": "every pack calls its settings so",
     "Function": "what a program sees of a tool",
@@ -23,10 +23,10 @@ ON_BOTH_SIDES = {
 def classes() -> dict[str, list[str]]:
     """Return where each public class of the source is defined."""
     found: dict[str, list[str]] = defaultdict(list)
-    for file in SRC.rglob("*.py"):
+    for name, file in python_files(SOURCES).items():
         for node in ast.parse(file.read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found[node.name].append(str(file.relative_to(SRC)))
+                found[node.name].append(name)
     return found
 
 

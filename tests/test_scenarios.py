@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from checkout import TESTS as FOLDERS
+from checkout import python_files
 from scenario_outcomes import unproven
 from scenarios import BY_DECISION, SCENARIOS, Scenario
 from system_package import require_programs
@@ -86,9 +88,9 @@ def problems(scenarios: Iterable[Scenario], proofs: Iterable[Proof]) -> list[str
 
 
 def sources() -> Iterator[tuple[str, str]]:
-    """Yield every Python file below tests/, as path and text."""
-    for path in sorted(TESTS.rglob("*.py")):
-        yield str(path.relative_to(TESTS)), path.read_text(encoding="utf-8")
+    """Yield every Python file of tests, also the plugins', as path and text."""
+    for name, path in python_files(FOLDERS).items():
+        yield name, path.read_text(encoding="utf-8")
 
 
 def test_every_built_scenario_has_a_test_and_every_mark_names_a_built_scenario() -> None:

@@ -13,10 +13,10 @@ from benchmarks.four_ways.intervals import bootstrap, wilson
 from benchmarks.four_ways.suite import BenchTask
 from benchmarks.four_ways.ways import Way
 
-from ot.chat.chat_client import ChatClient, ToolCall
-from ot.chat.chat_tools import ToolAnswer
-from ot.chat.conversation import ChatWatcher, Conversation
-from ot.config.models import Chat
+from onetool_chat.chat_client import ChatClient, ToolCall
+from onetool_chat.chat_tools import ToolAnswer
+from onetool_chat.conversation import ChatWatcher, Conversation
+from onetool_chat.settings import Chat
 from ot.errors import ChatError, ChatRefused, ChatUnavailable
 
 NOT_THE_MODEL = (401, 403, 404)

@@ -23,7 +23,7 @@ from benchmarks.four_ways.suite import BenchTask, Call
 from benchmarks.four_ways.transcript import Exchange, Transcript, WayCall
 from benchmarks.four_ways.ways import Way
 
-from ot.chat.chat_tools import ToolAnswer
+from onetool_chat.chat_tools import ToolAnswer
 
 Look = Callable[[str], WayCall]
 """Returns the call that looks for tools by some words."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ot.chat.chat_tools import ToolAnswer
+from onetool_chat.chat_tools import ToolAnswer
 from ot.registry.tool_definitions import ToolDefinition
 
 BYTES_PER_TOKEN = 4

@@ -25,7 +25,7 @@ from mcp_types import Implementation
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from ot.chat.chat_tools import ToolAnswer
+from onetool_chat.chat_tools import ToolAnswer
 from ot.errors import OneToolError
 from ot.execution.call_context import CallContext
 from ot.registry.proxy_target import ProxyTarget

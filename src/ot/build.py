@@ -18,20 +18,20 @@ import anyio.to_thread
 
 import ot_tools
 from ot.config.load import Loaded
-from ot.config.model_providers import MODEL_PROVIDERS
 from ot.config.models import pattern_lists
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
 from ot.config.principal import Owner, os_user, place_of
+from ot.config.secrets import MODEL_KEYS
 from ot.config.setting_types import pack_name
 from ot.config.trust import TRUST_FILE
-from ot.errors import OneToolError
+from ot.errors import ChatError, ConfigError, OneToolError
 from ot.execution.backends.in_process import InProcessBackend
 from ot.execution.border import Border
 from ot.execution.call_context import CallContext
 from ot.execution.caller import Caller
 from ot.execution.consent import AllowAlways, AlwaysAllowed, RunConsent, how_operators_allow
 from ot.execution.deadline import Deadline
-from ot.execution.language_model import LanguageModel, ModelBudget, OpenModel
+from ot.execution.language_model import ModelOfRun, OpenModel
 from ot.execution.locked_places import locked_places, pack_places
 from ot.execution.policy import ToolPolicy
 from ot.execution.tool_context import ToolContext, current_tool_context
@@ -70,6 +70,7 @@ from ot.servers.definition_pins import DefinitionPins
 from ot.servers.executed_files import executed_by
 from ot.servers.spec import ServerSpec, resolve_specs
 from ot.stats.recorder import Recorder, StatsPlace
+from ot.stores import LANGUAGE_MODEL, load_store
 from ot.workers.backend import WorkerBackend
 from ot.workers.spec import WorkerSpec, spec_of
 
@@ -157,9 +158,8 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     workers = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
     # What a worker or a model's service is given of the environment is a secret in every text that leaves.
     given = [name for spec in workers.values() for name in spec.secrets]
-    keys = [provider.key for provider in MODEL_PROVIDERS.values()]
     # Tokens that were issued before a reload are redacted after it, too.
-    secrets = replace(loaded.secrets.using([*given, *keys]), issued=host.issued_to(parts.owner.principal))
+    secrets = replace(loaded.secrets.using([*given, *MODEL_KEYS]), issued=host.issued_to(parts.owner.principal))
     loaded = replace(loaded, secrets=secrets)
     servers = resolve_specs(
         loaded,
@@ -499,14 +499,18 @@ def _context(
 
 
 def _model_of_a_run(loaded: Loaded, host: Host) -> OpenModel:
-    chat, budget = loaded.config.chat, ModelBudget(loaded.config.chat)
+    def find() -> OpenModel:
+        offered = _load_model()
+        return offered(loaded.config, loaded.secrets, host.model_places)
 
-    def open_llm() -> LanguageModel:
-        from ot.chat.tool_model import ToolModel  # noqa: PLC0415 - few tools ask a model
+    return ModelOfRun(find)
 
-        return ToolModel(chat, loaded.secrets, budget, host.model_places)
 
-    return open_llm
+def _load_model() -> Any:
+    try:
+        return load_store(LANGUAGE_MODEL, "a model that tools may ask")
+    except ConfigError as error:
+        raise ChatError(str(error)) from None
 
 
 # ---------------------------------------------------------------- where results are kept
@@ -522,7 +526,7 @@ def _store(loaded: Loaded, host: Host) -> ResultStore:
         directory = place_of(owner, loaded.results_dir)
         return FileBlobs(directory, ttl=ttl, max_total_bytes=most, below=loaded.below, beside=beside)
 
-    blobs = host.result_objects(output).blobs_of if output.store.url else in_files
+    blobs = host.result_places(output).blobs_of if output.store.url else in_files
     return ResultStore(
         blobs,
         ttl=ttl,

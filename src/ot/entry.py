@@ -54,7 +54,9 @@ def _leave_the_working_directory_off_the_path() -> None:
     """Import nothing from where programs may write: a file of theirs must not become a module of the server."""
     places = (".", os.environ.get("OT_CWD") or ".")
     here = [real for place in places if (real := _real(os.path.expanduser(place)))]  # noqa: PTH111 - pathlib's import takes longer than everything here
-    ours = [os.path.realpath(place) for place in (f"{__file__}/../..", sys.prefix, sys.base_prefix)]
+    # In a checkout the plugins that belong to it lie beside it.
+    places_of_ours = (f"{__file__}/../..", sys.prefix, sys.base_prefix, f"{__file__}/../../../plugins")
+    ours = [os.path.realpath(place) for place in places_of_ours]
 
     def is_ours(entry: str) -> bool:
         real = _real(entry or ".")

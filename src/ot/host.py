@@ -15,7 +15,6 @@ from ot.config.load import Loaded
 from ot.config.models import LedgerSettings, Output
 from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets, SharedRedaction
-from ot.errors import ConfigError
 from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
 from ot.ledger.kept_ledger import KeptLedger
@@ -38,6 +37,7 @@ from ot.servers.pool import ServerPool
 from ot.servers.spec import ServerSpec
 from ot.stats.recorder import Recorder, StatsPlace
 from ot.stats.rows import OpenRunSpan, RunObserver
+from ot.stores import load_store, results_of
 from ot.workers.pack_environment import PackEnvironments
 from ot.workers.pool import WorkerPool
 from ot.workers.spec import WorkerSpec, helper_spec
@@ -45,7 +45,7 @@ from ot.workers.spec import WorkerSpec, helper_spec
 if TYPE_CHECKING:
     from ot.execution.heavy_calls import HeavyCalls
     from ot.execution.waiting_questions import WaitingQuestions
-    from ot.output.result_objects import ResultObjects
+    from ot.output.result_blobs import ResultPlaces
     from ot.state.open_state import Shared
     from ot.state.revisions import Revisions
     from ot.state.shared_state import SharedState
@@ -102,7 +102,7 @@ class Host:
         self._telling: asyncio.Future[None] | None = None
         self._engines = _Held[Engine]()
         self._recorders = _Held[Recorder]()
-        self._objects: tuple[tuple[Output, Shared | None], ResultObjects] | None = None
+        self._objects: tuple[tuple[Output, Shared | None], ResultPlaces] | None = None
         self._ledgers = _Held[KeptLedger]()
         self._shared: Shared | None = None
 
@@ -144,8 +144,8 @@ class Host:
         recorder.move(place)
         return recorder
 
-    def result_objects(self, output: Output) -> ResultObjects:
-        """Return the object store of these settings: one for all workspaces, which counts what each owner has.
+    def result_places(self, output: Output) -> ResultPlaces:
+        """Return the store of results that the settings name: one for all workspaces, which counts what each owner has.
 
         Raises:
             ConfigError: It cannot be opened.
@@ -233,14 +233,9 @@ class Host:
         await anyio.to_thread.run_sync(self.shapes.flush)
 
 
-def _opened(output: Output, shared: Shared | None) -> ResultObjects:
-    try:
-        from ot.output.result_objects import ResultObjects  # noqa: PLC0415 - needs an extra, for teams
-    except ImportError:
-        from ot.installation import install_command  # noqa: PLC0415 - reads the installation, for this text
-
-        raise ConfigError("output.store needs more than the plain installation", hint=install_command("team")) from None
-    return ResultObjects(output, hide=shared.keys.hide) if shared else ResultObjects(output)
+def _opened(output: Output, shared: Shared | None) -> ResultPlaces:
+    offered = load_store(results_of(output.store.url), "output.store")
+    return offered(output, hide=shared.keys.hide if shared else str)
 
 
 def _redis_ledger(shared: Shared, settings: LedgerSettings) -> KeptLedger:

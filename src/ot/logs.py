@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from ot import hooks
 from ot.batches import Batches
 from ot.brief_repr import Redact
 from ot.files.no_links import NO_LINK, make_private
@@ -50,7 +51,7 @@ def configure_logs(
     file: LogFile | None = None,
     terminal_level: str = "",
 ) -> None:
-    """Send the log of ``ot`` and of packs to standard error and to *file*, at *level* and above.
+    """Send the log of ``ot``, of packs and of plugins to standard error and to *file*, at *level* and above.
 
     Warnings and errors of libraries go there too, a bounded number of each.
     Successful spans come on standard error only where the level is DEBUG: few clients read it, and runs are many.
@@ -65,7 +66,7 @@ def configure_logs(
     if file is not None:
         handlers.append(BatchedHandler(file.write, json_line, redact, FILE_SECONDS))
     end_logs()
-    for name in LOGGERS:
+    for name in _loggers():
         logger = logging.getLogger(name)
         logger.handlers[:] = handlers
         logger.setLevel(level)
@@ -75,9 +76,13 @@ def configure_logs(
     logging.root.addHandler(libraries)
 
 
+def _loggers() -> tuple[str, ...]:
+    return (*LOGGERS, *hooks.packages())
+
+
 def end_logs() -> None:
     """Write what is left and end the threads that write."""
-    for name in LOGGERS:
+    for name in _loggers():
         for handler in logging.getLogger(name).handlers:
             handler.close()
     for handler in [handler for handler in logging.root.handlers if isinstance(handler, LibraryHandler)]:

@@ -14,7 +14,7 @@ from benchmarks.four_ways.ways import WayName
 from bench.suites import ALL_PRICES, SUITE, shop
 from chat.chat_desk import PROVIDERS, calls, client_of, text
 from chat.wire_server import Scripted, WireServer, serving
-from ot.config.models import Chat
+from onetool_chat.settings import Chat
 from ot.workspace import Workspace
 
 pytestmark = pytest.mark.anyio

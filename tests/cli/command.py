@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from ot import hooks
 from ot.entry import main
 
-LOGGERS = ("ot", "ot_tools")
+LOGGERS = ("ot", "ot_tools", *hooks.packages())
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import typer.main
 
 from cli.command import OneTool
 from ot import errors
-from ot.cli.command_table import COMMANDS, EVERYDAY
+from ot.cli.command_table import EVERYDAY, all_commands
 from ot.cli.commands import build_app
 from ot.cli.exit_codes import BACKEND, DENIED, ERRORS, FAILURE, MEANINGS, NOT_FOUND, TIMEOUT, exit_code
 from ot.cli.overview import OPTIONS, overview
@@ -22,7 +22,7 @@ from ot.errors import LimitExceeded, NotApproved, RateLimited, ToolFailed, Unkno
 from ot.version import installed_version
 
 ROOT: Any = typer.main.get_command(build_app())
-ROWS = {name: (summary, example) for rows in COMMANDS.values() for name, _, summary, example in rows}
+ROWS = {name: (summary, example) for rows in all_commands().values() for name, _, summary, example in rows}
 
 
 def _below(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -50,7 +50,7 @@ def test_all_commands_are_known() -> None:
 
 def test_the_table_has_each_command_once_and_no_other() -> None:
     assert sorted(ROWS) == sorted(" ".join(path) for path in LEAVES)
-    assert len(ROWS) == sum(map(len, COMMANDS.values()))
+    assert len(ROWS) == sum(map(len, all_commands().values()))
 
 
 @PAGES
@@ -116,7 +116,7 @@ def test_all_commands_are_shown_where_that_is_asked(onetool: OneTool, arguments:
 def test_the_whole_overview_names_every_group_command_and_option() -> None:
     page = overview(every=True)
     assert page.isascii()
-    assert [line[:-1] for line in page.splitlines() if line.endswith(":")] == [*COMMANDS, "Options"]
+    assert [line[:-1] for line in page.splitlines() if line.endswith(":")] == [*all_commands(), "Options"]
     for name, (summary, _) in ROWS.items():
         assert [line for line in page.splitlines() if line.startswith(f"  {name} ") and line.endswith(f"  {summary}")]
     assert {name for one in ROOT.params for name in one.opts} | {"--help"} == {name for name, _ in OPTIONS}

@@ -11,7 +11,7 @@ import pytest
 
 from mcp_core.consent import WARNING
 from ot.errors import ToolUnavailable
-from ot.registry.installed_source import GROUP, installed_packs
+from ot.registry.installed_source import installed_packs
 from ot.registry.tool_registry import Pack
 
 FILES = {
@@ -78,7 +78,7 @@ def install(folder: Path, value: str, name: str = "guest", distribution: str = "
     info = folder / f"{distribution}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[console_scripts]\nx = y:z\n\n[{GROUP}]\n{name} = {value}\n")
+    (info / "entry_points.txt").write_text(f"[console_scripts]\nx = y:z\n\n[onetool.packs]\n{name} = {value}\n")
 
 
 def guests_packs() -> list[Pack]:

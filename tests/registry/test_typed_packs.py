@@ -15,9 +15,8 @@ from fastmcp import Client as FastClient
 
 from chat.chat_desk import client_of
 from chat.wire_server import anthropic_calls, anthropic_text, serving
-from ot.chat.chat_tools import ChatTools
-from ot.chat.conversation import Conversation
-from ot.registry.installed_source import GROUP
+from onetool_chat.chat_tools import ChatTools
+from onetool_chat.conversation import Conversation
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.runtime.reply import BareReply
 from ot.server.mcp_server import OneUser, build_server
@@ -64,7 +63,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         info = tmp_path / f"{pack}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {pack}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[{GROUP}]\n{pack} = tool_{pack}:TOOLS\n")
+        (info / "entry_points.txt").write_text(f"[onetool.packs]\n{pack} = tool_{pack}:TOOLS\n")
     monkeypatch.syspath_prepend(tmp_path)
     yield
     for pack in PACKS[1:]:

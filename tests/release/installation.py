@@ -36,10 +36,11 @@ SETTINGS = (".npmrc", ".config/pip/pip.conf", ".config/uv/uv.toml")
 
 @dataclass(frozen=True)
 class Distributions:
-    """What ``uv build`` made: the sdist, and the wheel made from that sdist."""
+    """What ``uv build`` made: the server's sdist, the wheel made from that sdist, and the wheels of its plugins."""
 
     wheel: Path
     sdist: Path
+    plugins: Sequence[Path]
 
 
 @dataclass(frozen=True)
@@ -140,10 +141,10 @@ def run_uvx(home: Path, *arguments: str) -> str:
 
 
 def build(directory: Path) -> Distributions:
-    """Build both distributions into *directory*."""
-    uv("build", "--quiet", "--out-dir", str(directory), str(ROOT))
-    (wheel,), (sdist,) = directory.glob("*.whl"), directory.glob("*.tar.gz")
-    return Distributions(wheel, sdist)
+    """Build all distributions into *directory*."""
+    uv("build", "--quiet", "--all-packages", "--out-dir", str(directory), str(ROOT))
+    (wheel,), (sdist,) = directory.glob("onetool_run-*.whl"), directory.glob("onetool_run-*.tar.gz")
+    return Distributions(wheel, sdist, sorted(set(directory.glob("*.whl")) - {wheel}))
 
 
 def installed_by_uv(environment: Path, distribution: Path) -> Installation:

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from mcp_guide.document import compose, read_document
 from mcp_guide.folder import Folder
-from ot.chat.conversation import Conversation
-from ot.cli.terminal.chat_commands import history_in, saved
+from onetool_chat.cli.chat_commands import history_in, saved
+from onetool_chat.conversation import Conversation
 from ot.config.clients.connection_notes import ConnectionNotes, Note
 from ot.config.edit_config import edit_config
 from ot.config.load import load_config

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 FORMATS_OF: Mapping[str, tuple[str, ...]] = {
     "mcp_guide/folder.py": ("guide",),
-    "ot/cli/terminal/chat_commands.py": ("conversation",),
+    "onetool_chat/cli/chat_commands.py": ("conversation",),
     "ot/cli/terminal/own_workspace.py": ("log",),
     "ot/config/clients/connection_notes.py": ("connections",),
     "ot/config/edit_config.py": ("configuration", "secrets"),

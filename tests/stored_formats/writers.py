@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
-SRC = Path(__file__).parents[2] / "src"
+from checkout import SOURCES, python_files
+
 FUNCTIONS = frozenset(
     {"write_private", "write_new", "write_json", "replacing", "write_text", "write_bytes", "keep_backup"}
     | {"LogFile", "create_file", "write_all", "set_password", "step", "kept_step"}
@@ -19,8 +19,8 @@ LIBRARIES = frozenset({"sqlite3", "obstore", "redis", "docket", "limits"})
 
 def writing_modules() -> set[str]:
     """Return the modules of the source that may write a stored format, by their path."""
-    files = (file for file in SRC.rglob("*.py") if "jail" not in file.parts)
-    return {file.relative_to(SRC).as_posix() for file in files if _writes(ast.parse(file.read_text("utf-8")))}
+    files = {name: file for name, file in python_files(SOURCES).items() if "jail" not in file.parts}
+    return {name for name, file in files.items() if _writes(ast.parse(file.read_text("utf-8")))}
 
 
 def _writes(tree: ast.Module) -> bool:

@@ -1,10 +1,16 @@
-"""Every command of ``onetool`` under its group. ``--help`` is written from this, so it imports nothing."""
+"""Every command of ``onetool`` under its group. ``--help`` is written from this, so it imports nothing but hooks."""
 
 from __future__ import annotations
 
+import sys
+
+from ot import hooks
+
+type Row = tuple[str, str, str, str]
+
 SUMMARY = "One MCP server, one tool: a model's program calls packs of tools, contained."
 
-COMMANDS = {
+COMMANDS: dict[str, tuple[Row, ...]] = {
     "Start": (
         ("demo", "demo:demo", "See in a minute what it does; nothing of yours is used.", "onetool demo --fast"),
         (
@@ -52,18 +58,6 @@ COMMANDS = {
         ("list", "tools:list_", "List the packs, or the tools of one.", "onetool list --tokens"),
         ("search", "tools:search", "Find tools by the words of a task.", "onetool search read lines of a file"),
         ("show", "show:show", "Show a tool: signature, description, source, policy.", "onetool show file.read"),
-        (
-            "chat",
-            "chat:chat",
-            "Talk to a model that can use your tools.",
-            "onetool chat --provider ollama --packs file 'what is in this directory?'",
-        ),
-        (
-            "listen",
-            "listen:listen",
-            "Answer what is said, with your tools.",
-            "onetool listen --orders 'list my tools | turn on the light' orders.wav",
-        ),
     ),
     "Servers": (
         (
@@ -177,6 +171,9 @@ EVERYDAY = frozenset((
 ))  # fmt: skip
 """What ``onetool --help`` names; ``--all`` names the rest too."""
 
+DATA = "commands.ini"
+"""The file in a plugin's package that has its rows."""
+
 FAMILIES = {
     "auth": "Log in at MCP servers that want OAuth, and out again.",
     "runs": "Show what runs did, and look after those in the background.",
@@ -184,3 +181,27 @@ FAMILIES = {
     "config": "Show the configuration's schema, or bring it up to date.",
 }
 """What is said of the first word of commands that have two."""
+
+
+def all_commands() -> dict[str, tuple[Row, ...]]:
+    """Return the rows by group, those of plugins below ours; a name that is taken is left out."""
+    groups = {group: list(rows) for group, rows in COMMANDS.items()}
+    known = {row[0] for rows in COMMANDS.values() for row in rows}
+    for hook in hooks.hooks(hooks.COMMANDS):
+        for name, row in hooks.read_sections(_written_by(hook.module)).items():
+            if name not in known and "function" in row:
+                known.add(name)
+                shown = (name, row["function"], row.get("summary", ""), row.get("example", f"onetool {name}"))
+                groups.setdefault(row.get("group", "More"), []).append(shown)
+    return {group: tuple(rows) for group, rows in groups.items()}
+
+
+def _written_by(package: str) -> str:
+    """Return the rows that the plugin's *package* has as data, found as an import would find it, but not imported."""
+    for place in sys.path:
+        try:
+            with open(f"{place or '.'}/{package.replace('.', '/')}/{DATA}", encoding="utf-8") as file:  # noqa: PTH123 - pathlib's import takes longer than everything here
+                return file.read()
+        except OSError:
+            continue
+    return ""

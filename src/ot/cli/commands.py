@@ -8,9 +8,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ot.cli.command_table import COMMANDS, FAMILIES, SUMMARY
+from ot import extras
+from ot.cli.command_table import FAMILIES, SUMMARY, all_commands
 from ot.cli.overview import overview
 from ot.cli.terminal import echo
+from ot.errors import MissingExtra
 
 
 class GroupedCommands(TyperGroup):
@@ -20,10 +22,16 @@ class GroupedCommands(TyperGroup):
         """Write the page."""
         formatter.write(overview())
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; of one that an extra brings, say which one."""
+        if args and (extra := extras.COMMANDS.get(args[0])) and self.get_command(ctx, args[0]) is None:
+            raise MissingExtra(f"onetool {args[0]}", extra)
+        return super().resolve_command(ctx, args)
+
 
 def build_app(first_word: str = "") -> typer.Typer:
     """Return the application with every command, or only those that begin with *first_word*: their imports add up."""
-    rows = [row for rows in COMMANDS.values() for row in rows]
+    rows = [row for rows in all_commands().values() for row in rows]
     settings: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": None}
     app = typer.Typer(name="onetool", cls=GroupedCommands, pretty_exceptions_enable=False, **settings)
     app.callback(help=SUMMARY)(_before_any_command)
@@ -43,7 +51,8 @@ def build_app(first_word: str = "") -> typer.Typer:
 
 def _function(place: str) -> Any:
     file, _, name = place.partition(":")
-    return getattr(import_module(f"ot.cli.{file}"), name)
+    # Ours are files of this package; those of plugins say which package it is.
+    return getattr(import_module(file if "." in file else f"ot.cli.{file}"), name)
 
 
 def _version(value: bool) -> None:

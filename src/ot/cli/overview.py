@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ot.cli.command_table import COMMANDS, EVERYDAY, SUMMARY
+from ot.cli.command_table import EVERYDAY, SUMMARY, all_commands
 from ot.cli.exit_codes import MEANINGS
 
 OPTIONS = (
@@ -19,14 +19,15 @@ WIDTH = 78
 def overview(*, every: bool = False) -> str:
     """Return the page with the everyday commands, or with *every* one; no line is longer than 80 columns."""
     parts = ["Usage: onetool [OPTIONS] COMMAND [ARGS]...\n", f"  {SUMMARY}\n"]
+    commands = all_commands()
     shown = {
         group: [(name, summary) for name, _, summary, _ in rows if every or name in EVERYDAY]
-        for group, rows in COMMANDS.items()
+        for group, rows in commands.items()
     }
     width = max(len(name) for rows in shown.values() for name, _ in rows)
     parts += [_section(group, rows, width) for group, rows in shown.items() if rows]
     if not every:
-        parts.append(f"All {sum(map(len, COMMANDS.values()))} commands: onetool --help --all\n")
+        parts.append(f"All {sum(map(len, commands.values()))} commands: onetool --help --all\n")
     parts.append(_section("Options", OPTIONS, max(len(name) for name, _ in OPTIONS)))
     parts.append("Every command has --json and explains itself: onetool COMMAND --help\n")
     parts += [_filled("Exit codes:", [f"{code} {word}" for code, (word, _) in MEANINGS.items()])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,8 +18,10 @@ from ot.config.paths import Paths
 from ot.config.problems import clashing_packs, refuse, validate
 from ot.config.project_rules import loosened, not_for_projects, secrets_file_of
 from ot.config.secrets import EMPTY, UNUSED, Secrets, read_secrets, secrets_in
+from ot.config.sections import unused_sections
 from ot.config.snapshot import Snapshot
 from ot.config.trust import Trust, Verdict
+from ot.errors import MissingExtra
 
 type ProjectState = Literal["none", "untrusted", "changed", "trusted"]
 
@@ -109,6 +111,7 @@ def load_config(
             *user.warnings,
             *map(STEERING.format, steering),
             *replaced,
+            *_unused_sections(merged),
             *_project_warnings(paths, verdict),
             *project.warnings,
         ),
@@ -193,6 +196,11 @@ def _anyone_writes(file: Path) -> bool:
         return os.name == "posix" and bool(file.stat().st_mode & 0o002)
     except OSError:
         return False
+
+
+def _unused_sections(merged: Node) -> Iterator[str]:
+    for name, extra in unused_sections(merged.plain()).items():
+        yield f"the settings '{name}' are not used: {MissingExtra('what reads them', extra)}"
 
 
 def _project_warnings(paths: Paths, verdict: Verdict | None) -> tuple[str, ...]:

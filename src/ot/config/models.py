@@ -8,14 +8,15 @@ from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import (
     AliasChoices,
+    BaseModel,
     BeforeValidator,
     Field,
+    PrivateAttr,
     ValidationError,
     field_validator,
     model_validator,
 )
 
-from ot.config.model_providers import ProviderName
 from ot.config.setting_types import (
     AliasName,
     Directory,
@@ -489,45 +490,6 @@ class Server(Settings):
         return command
 
 
-class Chat(Settings):
-    """``onetool chat``: which model, where it is, and how long it may take."""
-
-    provider: ProviderName = Field(default="anthropic", description="Whose model answers")
-    model: str = Field(default="", description="The model's name; empty means the provider's default")
-    anthropic_url: WebAddress = Field(
-        default="", description="The address of Anthropic's API; empty means the official one"
-    )
-    ollama_url: WebAddress = Field(
-        default="", description="The address of Ollama; empty means OLLAMA_HOST, or http://127.0.0.1:11434"
-    )
-    openai_url: WebAddress = Field(
-        default="",
-        description="The address of an OpenAI-compatible API, such as http://127.0.0.1:8000/v1; empty means that of "
-        "the provider",
-    )
-    max_tokens: int = Field(default=8192, ge=1, le=1_000_000, description="The longest reply, in tokens")
-    context_tokens: int = Field(
-        default=0,
-        ge=0,
-        le=10_000_000,
-        description="How many tokens a conversation may take before old parts of it are forgotten, and Ollama's "
-        "num_ctx; 0 means 32,768 for Ollama, 200,000 for Anthropic, and no bound for others",
-    )
-    turns: int = Field(default=25, ge=1, le=1000, description="How many turns of tool calls a question may take")
-    seconds: Seconds = Field(default=600.0, description="Wall time of a question, including its tools")
-    gap_seconds: Seconds = Field(default=60.0, description="How long a reply may pause")
-    system: str = Field(default="", description="The system prompt")
-    tool_questions: int = Field(
-        default=50, ge=0, le=100_000, description="How often the tools of one run may ask the model, all together"
-    )
-    tool_tokens: int = Field(
-        default=500_000,
-        ge=0,
-        le=1_000_000_000,
-        description="Tokens after which the tools of one run may ask the model no more, questions and answers together",
-    )
-
-
 class Logs(Settings):
     """The server's log: on standard error, and to a file that ``onetool logs`` shows."""
 
@@ -645,7 +607,6 @@ class Config(Settings):
         description="MCP servers whose tools are packs",
         examples=[{"time": {"command": "uvx", "args": ["mcp-server-time"]}}],
     )
-    chat: Chat = Field(default_factory=Chat, description="Which model onetool chat talks to")
     tools: Mapping[str, Mapping[str, Any]] = Field(
         default_factory=dict,
         repr=False,
@@ -670,6 +631,7 @@ class Config(Settings):
     http: Http = Field(default_factory=Http, description="The server over HTTP: who may use it, and how much")
     state: SharedStore = Field(default_factory=SharedStore, description="What replicas of a server share")
     telemetry: Telemetry = Field(default_factory=Telemetry, description="Traces, metrics and the audit log")
+    _sections: Mapping[str, BaseModel] = PrivateAttr(default_factory=dict[str, BaseModel])
 
     @field_validator("version")
     @classmethod
@@ -688,6 +650,16 @@ class Config(Settings):
             where = ".".join(str(step) for step in first["loc"])
             raise ValueError(f"msg.{where}: {first['msg']}; a topic is {{pattern: ..., file: ...}}") from None
         return tools
+
+    def section[S: BaseModel](self, model: type[S]) -> S:
+        """Return the section of a plugin that is this *model*, with its defaults where nothing is written of it."""
+        return next((found for found in self._sections.values() if isinstance(found, model)), None) or model()
+
+    def with_sections(self, sections: Mapping[str, BaseModel]) -> Self:
+        """Return the same with these *sections* of plugins, by name."""
+        copied = self.model_copy()
+        copied._sections = dict(sections)
+        return copied
 
     @property
     def topics(self) -> tuple[Topic, ...]:

@@ -6,8 +6,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ot.config.models import VERSION, Config, Project
+from ot.config.models import VERSION, Project
 from ot.config.paths import CONFIG_FILE
+from ot.config.sections import whole_model
 from ot.errors import ConfigError
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -50,7 +51,7 @@ def _write_new(path: Path, text: str) -> None:
 
 def json_schema() -> dict[str, Any]:
     """Return the schema of a configuration file, with the forms that the models accept beside their own."""
-    schema = Config.model_json_schema(mode="validation")
+    schema = whole_model().model_json_schema(mode="validation")
     properties = schema["properties"]
     aliases = properties["aliases"]
     properties["alias"] = {

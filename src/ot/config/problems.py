@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from ot.config.document import Location, Node
 from ot.config.models import VERSION, Config
+from ot.config.sections import SettingsInvalid, read_settings
 from ot.config.setting_types import pack_name
 from ot.config.shape import names_at
 from ot.errors import ConfigError
@@ -79,9 +79,9 @@ def validate(node: Node) -> Config:
         ConfigError: It does not hold settings.
     """
     try:
-        return Config.model_validate(node.plain())
-    except ValidationError as error:
-        refuse([_problem(node, details) for details in error.errors()])
+        return read_settings(node.plain())
+    except SettingsInvalid as error:
+        refuse([_problem(node, details) for details in error.details])
         raise
 
 
@@ -96,9 +96,9 @@ def check_file(node: Node) -> None:
         # A newer format may know other keys: nothing that is said of them would help.
         node = Node(node.place, {"version": version})
     try:
-        Config.model_validate(node.plain())
-    except ValidationError as error:
-        wrong = [details for details in error.errors() if details["type"] != "missing"]
+        read_settings(node.plain())
+    except SettingsInvalid as error:
+        wrong = [details for details in error.details if details["type"] != "missing"]
         refuse(sorted((_problem(node, details) for details in wrong), key=lambda problem: problem.place.line))
 
 

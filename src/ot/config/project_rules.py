@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import get_args
 
+from ot import extras
 from ot.config.document import Node
 from ot.config.expand import HERE, REFERENCE
 from ot.config.layer import ADDED_UP, TOPICS, Layer
@@ -15,6 +16,7 @@ from ot.config.models import Config, Limits, Policy, Security
 from ot.config.paths import SECRETS_FILE, expand_home
 from ot.config.problems import Problem, given
 from ot.config.secrets import NAME
+from ot.config.sections import section_names
 from ot.config.snapshot import UNHASHED_FOLDERS
 
 STRICTNESS: Mapping[tuple[str, str], tuple[str, ...]] = {
@@ -50,6 +52,13 @@ USERS_ALONE = (
     *(("policy", name) for name in Policy.model_fields if name not in MAY_TIGHTEN),
 )
 """Keys that only the user's own configuration may hold: where programs run, what tools reach, who gets a key."""
+
+
+def users_alone() -> Iterator[tuple[str, ...]]:
+    """Yield the keys of that kind; whatever a plugin lets be set is one, too."""
+    yield from USERS_ALONE
+    yield from ((name,) for name in sorted({*section_names(), *extras.SECTIONS}))
+
 
 FOLDERS = ", ".join(sorted(UNHASHED_FOLDERS))
 
@@ -91,7 +100,7 @@ def loosened(project: Node, user: Config) -> list[Problem]:
 
 def project_rule(path: tuple[str, ...]) -> str:
     """Return what a project may do with the key at *path*, or nothing where it may do all."""
-    if any(path[: len(key)] == key for key in USERS_ALONE):
+    if any(path[: len(key)] == key for key in users_alone()):
         return "only the user's own configuration may set it"
     if path in CEILINGS:
         return "a project may only lower it"
@@ -199,7 +208,7 @@ def _less_strict(project: Node, user: Config) -> list[Problem]:
 
 def _users_alone(project: Node) -> list[Problem]:
     text = "may not be set by a project, only by your own configuration"
-    found = [(".".join(key), project.get(*key)) for key in USERS_ALONE]
+    found = [(".".join(key), project.get(*key)) for key in users_alone()]
     return [Problem(node.place, f"{name} {text}") for name, node in found if node]
 
 

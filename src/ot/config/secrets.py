@@ -21,6 +21,11 @@ PUBLIC = frozenset({"HOME", "HOSTNAME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL
 """Variables that stand in half of all paths and are nobody's secret."""
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
+MODEL_KEYS = (
+    "ANTHROPIC_API_KEY", "LLAMA_API_KEY", "LM_API_TOKEN", "OLLAMA_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY",
+    "VLLM_API_KEY",
+)  # fmt: skip
+"""The keys of models' services, as their own libraries call them: never shown, whoever uses them."""
 UNUSED = " and was not used: "
 """Stands in the warnings about files with secrets of which nothing was taken."""
 

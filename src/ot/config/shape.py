@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from ot.config.models import Config
+from ot.config.sections import whole_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class SettingKey:
         return self.field.get_default(call_default_factory=True)
 
 
-def all_keys(model: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> Iterator[SettingKey]:
-    """Yield every key in the models' order, a section before what is in it."""
-    for name, field in model.model_fields.items():
+def all_keys(model: type[BaseModel] | None = None, above: tuple[str, ...] = ()) -> Iterator[SettingKey]:
+    """Yield every key in the models' order, a section before what is in it; without a *model*, of the whole file."""
+    for name, field in (model or whole_model()).model_fields.items():
         key = SettingKey((*above, name), field)
         yield key
         if section := key.section:
@@ -61,7 +61,7 @@ def all_keys(model: type[BaseModel] = Config, above: tuple[str, ...] = ()) -> It
 
 def names_at(path: tuple[str | int, ...]) -> tuple[str, ...]:
     """Return the keys that may stand below *path*, or none where any name may."""
-    kind: Any = Config
+    kind: Any = whole_model()
     for step in path:
         kind = _if_given(kind)
         model = _model(kind)

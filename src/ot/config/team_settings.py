@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from ot import hooks
 from ot.config.setting_types import Seconds, Settings, Texts, WebAddress, fit
 
 TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
@@ -24,10 +25,17 @@ TokenName = Annotated[
 TokenHash = Annotated[str, fit(TOKEN_HASH.fullmatch, "it is not what onetool token prints: sha256: and 64 digits")]
 
 STORE_URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[\w./=-]*+)?+|file:///[^?#]++")
+
+
+def _is_a_plugins(url: str) -> bool:
+    scheme = url.partition("://")[0]
+    return scheme not in ("s3", "file") and hooks.hook_named(hooks.STORES, f"results.{scheme}") is not None
+
+
 StoreAddress = Annotated[
     str,
     fit(
-        lambda url: not url or (STORE_URL.fullmatch(url) and ".." not in url.split("/")),
+        lambda url: not url or ((STORE_URL.fullmatch(url) or _is_a_plugins(url)) and ".." not in url.split("/")),
         "'{}' is not an address of a store: write s3://bucket/prefix or file:///directory",
     ),
 ]
@@ -149,7 +157,8 @@ class ObjectStorage(Settings):
     """An object store that holds the results of all replicas."""
 
     url: StoreAddress = Field(
-        default="", description="s3://bucket/prefix, or file:///directory that replicas share; empty: none"
+        default="",
+        description="s3://bucket/prefix, file:///directory that replicas share, or what a plugin adds; empty: none",
     )
     endpoint: WebAddress = Field(default="", description="Where the bucket is, if not at Amazon")
     region: str = Field(default="", description="The bucket's region; empty means AWS_REGION")

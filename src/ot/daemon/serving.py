@@ -12,6 +12,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
+from ot import hooks
 from ot.config.paths import Paths
 from ot.daemon.life import Life
 from ot.errors import OneToolError
@@ -95,7 +96,6 @@ LAZY = (
     "ot.background.local_queue",
     "ot.background.questions",
     "ot.background.run_tools",
-    "ot.chat.tool_model",
     "ot.execution.heavy_calls",
     "ot.execution.question_form",
     "ot.execution.waiting_questions",
@@ -130,8 +130,9 @@ FIRST_SECONDS, PAUSE_SECONDS = 2.0, 0.05
 async def import_lazy_modules() -> None:
     """Import, one by one, what would otherwise be read from disk after an upgrade."""
     packs = [f"{PACKS}.{found.name}" for found in pkgutil.iter_modules(import_module(PACKS).__path__)]
+    of_plugins = [hook.module for hook in hooks.hooks(hooks.STORES)]
     await asyncio.sleep(FIRST_SECONDS)
-    for name in (*LAZY, *FOR_COMMANDS, *packs, *LIBRARIES):
+    for name in (*LAZY, *FOR_COMMANDS, *packs, *of_plugins, *LIBRARIES):
         with suppress(ImportError):  # not on every system, or only with an extra
             await asyncio.to_thread(import_module, name)  # beside the loop: a client waits two seconds for its welcome
         await asyncio.sleep(PAUSE_SECONDS)

@@ -96,3 +96,11 @@ class ResultBlobs(Protocol):
     def has_expired(self, handle: str, owner: str) -> bool:
         """Return whether this owner's result is known to have been removed because of its age."""
         ...
+
+
+class ResultPlaces(Protocol):
+    """Where everybody's results are: a part of it for each owner."""
+
+    def blobs_of(self, owner: str) -> ResultBlobs:
+        """Return where the results of *owner* are."""
+        ...

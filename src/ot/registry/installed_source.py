@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import inspect
 import logging
-import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from importlib.metadata import Distribution, EntryPoint
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
+from ot import hooks
 from ot.errors import ToolUnavailable
+from ot.hooks import Hook
 from ot.registry.schema_types import python_type
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_loader import read_pack_file, tools_of_functions
@@ -23,47 +21,18 @@ from ot.registry.tool_registry import Pack
 
 logger = logging.getLogger(__name__)
 
-GROUP = "onetool.packs"
-
 
 def installed_packs() -> list[Pack]:
     """Return a pack for each entry point; what it names is looked for when a tool is first asked for.
 
     It names a module, whose functions are read without importing it, or ``module:object``, whose functions are tools.
     """
-    return [Pack(found.name, "local", _reader(found), found.value, imported=True) for found in _entry_points()]
+    return [Pack(found.name, "local", _reader(found), found.value, imported=True) for found in hooks.hooks(hooks.PACKS)]
 
 
-def _entry_points() -> Iterator[EntryPoint]:
-    """Yield those of our group, without parsing everybody's as ``importlib.metadata`` does: it took 15 ms a start."""
-    seen: set[str] = set()
-    for folder in _distributions_with_packs():
-        found = Distribution.at(folder)
-        # As for an import, the first of two copies on the path counts.
-        if found.name not in seen:
-            seen.add(found.name)
-            yield from found.entry_points.select(group=GROUP)
-
-
-def _distributions_with_packs() -> Iterator[str]:
-    for place in sys.path:
-        with suppress(OSError):
-            for entry in os.scandir(place or "."):
-                if entry.name.endswith(".dist-info") and _mentions_packs(f"{entry.path}/entry_points.txt"):
-                    yield entry.path
-
-
-def _mentions_packs(file: str) -> bool:
-    try:
-        with open(file, "rb") as points:  # noqa: PTH123 - over a hundred files at every start: a Path takes four times as long
-            return GROUP.encode() in points.read()
-    except OSError:
-        return False
-
-
-def _reader(found: EntryPoint) -> Callable[[], Iterable[Tool]]:
+def _reader(found: Hook) -> Callable[[], Iterable[Tool]]:
     def read() -> list[Tool]:
-        if found.attr:
+        if found.attribute:
             return declared_tools(found)
         try:
             spec = find_spec(found.module)
@@ -76,7 +45,7 @@ def _reader(found: EntryPoint) -> Callable[[], Iterable[Tool]]:
     return read
 
 
-def declared_tools(found: EntryPoint) -> list[Tool]:
+def declared_tools(found: Hook) -> list[Tool]:
     """Return the public functions of the object that *found* names; the module is imported for it.
 
     Raises:
@@ -92,11 +61,11 @@ def declared_tools(found: EntryPoint) -> list[Tool]:
         raise ToolUnavailable(found.name, f"{type(error).__name__}: {error}") from None
 
 
-def _tools_of(found: EntryPoint, attributes: dict[str, Any]) -> list[Tool]:
+def _tools_of(found: Hook, attributes: dict[str, Any]) -> list[Tool]:
     functions = {name: function for name, function in attributes.items() if not name.startswith("_")}
     if not functions or not all(inspect.isroutine(function) for function in functions.values()):
         raise ToolUnavailable(found.name, f"{found.value} must hold functions, and nothing else under a public name")
-    place = f"{found.module}:{found.attr}"
+    place = f"{found.module}:{found.attribute}"
     plain = tools_of_functions(found.name, functions)
     placed = [replace(tool, target=f"{place}.{tool.name}", doc=_as_called(tool)) for tool in plain]
     return [_typed(tool, functions[tool.name]) for tool in placed]

@@ -14,10 +14,10 @@ import pytest
 
 import ot.cli
 from cli.command import OneTool
-from ot.chat.chat_client import ToolCall
-from ot.chat.chat_tools import ToolAnswer
+from onetool_chat.chat_client import ToolCall
+from onetool_chat.chat_tools import ToolAnswer
+from onetool_chat.cli.chat_screen import ChatScreen
 from ot.cli.terminal import Screen, Styled, echo, echo_value
-from ot.cli.terminal.chat_screen import ChatScreen
 
 CLEAR, COPY, CSI, TURN = "\x1b[2J", "\x1b]52;c;Zm9v\x07", "\x9b31m", "\u202e"
 HOSTILE = f"{CLEAR}{COPY}{CSI}{TURN}"

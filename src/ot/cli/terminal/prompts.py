@@ -1,4 +1,4 @@
-"""What the person at the terminal types: the next line of a conversation, and answers to questions.
+"""What is asked at the terminal, and what the person there answers.
 
 Questions are on standard error, so that standard output stays the program's.
 """
@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import os
-import signal
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import wrap
-from types import FrameType
 from typing import Any
 
 import anyio.to_thread
@@ -23,79 +19,12 @@ import anyio.to_thread
 from ot.cli.terminal import echo
 from ot.errors import CannotAsk
 from ot.execution.caller import Answer, Question
-from ot.files.no_links import make_private
 from ot.visible_text import visible
 
 WORDS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 NO_TERMINAL = "standard input and standard error are not a terminal"
-LOOK_SECONDS = 0.2
 COLUMNS = 80
 """Of a terminal that does not tell."""
-
-
-def question_reader(runner: asyncio.Runner, history: Path) -> Callable[[], str]:
-    """Return what reads the next question: one of several lines, pasted or typed, where the library is there.
-
-    Each call raises as ``prompt_line``.
-    """
-    try:
-        from prompt_toolkit import PromptSession
-        from prompt_toolkit.history import FileHistory
-        from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-    except ImportError:
-        return lambda: prompt_line("\n> ")
-    make_private(history.parent)
-    history.touch(0o600)
-    keys = KeyBindings()
-
-    @keys.add("enter")
-    def _(event: KeyPressEvent) -> None:
-        event.current_buffer.validate_and_handle()
-
-    @keys.add("escape", "enter")
-    def _(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text("\n")
-
-    session: PromptSession[str] = PromptSession(
-        "\n> ", history=FileHistory(str(history)), key_bindings=keys, multiline=True, prompt_continuation="  "
-    )
-    # In the runner: what servers and tools send meanwhile is read.
-    return lambda: runner.run(session.prompt_async()).strip()
-
-
-def prompt_line(prompt: str) -> str:
-    """Return what is typed after *prompt*; Ctrl-C is heard at any moment.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C was typed.
-        EOFError: There is no more.
-    """
-    with contextlib.suppress(ImportError):  # Windows
-        importlib.import_module("readline")  # being there, it gives input() a history and editing
-    with _woken():
-        return input(prompt).strip()
-
-
-@contextlib.contextmanager
-def _woken() -> Generator[None]:
-    """Wake input() at intervals, so that it looks for signals.
-
-    One that comes between the prompt and the wait for a key interrupts nothing, and would be heard with the next key.
-    """
-    if not hasattr(signal, "setitimer"):  # Windows
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, _nothing)
-    signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def _nothing(number: int, frame: FrameType | None) -> None:
-    """Take the signal: that it came is all that it is for."""
 
 
 def somebody_is_there() -> bool:

@@ -1,0 +1,166 @@
+"""A conversation on the screen."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from onetool_chat.chat_client import ToolCall, Usage
+from onetool_chat.chat_tools import ToolAnswer
+from onetool_chat.cli.chat_screen import ChatScreen
+from onetool_chat.conversation import ChatAnswer
+from ot.execution.caller import Answer, AskUser, Question
+from pace import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+CALL = ToolCall("1", "lamp_switch", {"room": "hall"})
+DONE = ToolAnswer("done")
+
+
+def hidden(text: str) -> str:
+    return text.replace("hunter2", "[secret]")
+
+
+async def test_nothing_is_printed_onto_a_question_that_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen(str)
+
+    async def ask(question: Question) -> Answer:
+        screen.called(CALL, DONE, 0.1)
+        screen.said("words\n")
+        assert capsys.readouterr().out == ""
+        return Answer("accept")
+
+    screen.calling(CALL)
+    assert (await screen.alone(ask)(Question("Allow?", {}))).action == "accept"
+    shown = capsys.readouterr().out
+    assert shown.index("✓ lamp_switch") < shown.index("words")
+
+
+def test_a_program_is_shown_as_a_whole_and_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:
+    screen, lines = ChatScreen(hidden), [f"value_{number} = {number}" for number in range(40)]
+    screen.calling(ToolCall("1", "run", {"command": "\n".join([*lines, "print('hunter2')"])}))
+    shown = capsys.readouterr().out
+    assert all(f"    {line}\n" in shown for line in lines)
+    assert "print('[secret]')" in shown
+
+
+def test_a_call_is_one_line_with_its_time(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen(str)
+    screen.calling(CALL)
+    screen.called(CALL, DONE, 0.12)
+    screen.calling(CALL)
+    screen.called(CALL, ToolAnswer("no such\nroom \U0001f469\u200d\U0001f4bb", is_error=True), 1.0)
+    assert capsys.readouterr().out.splitlines() == [
+        '✓ lamp_switch {"room": "hall"} · 0.1 s, 4 characters',
+        '✗ lamp_switch {"room": "hall"} · 1.0 s: no such room \U0001f469\u200d\U0001f4bb',
+    ]
+
+
+async def test_the_time_of_a_call_is_without_the_time_that_its_question_waits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    screen = ChatScreen(str)
+    other = ToolCall("2", "lamp_switch", {"room": "attic"})
+
+    async def ask(question: Question) -> Answer:
+        await asyncio.sleep(0.3)
+        return Answer("accept")
+
+    async def call(which: ToolCall, asks: bool) -> None:
+        started = time.monotonic()
+        screen.calling(which)
+        if asks:
+            # As a run does it: in a task of its own.
+            await asyncio.create_task(_asked(screen, ask))
+        else:
+            await asyncio.sleep(0.3)
+        screen.called(which, DONE, time.monotonic() - started)
+
+    await asyncio.gather(call(CALL, True), call(other, False))
+    shown = capsys.readouterr().out.splitlines()
+    times = {line.split('"')[3]: float(line.split(" · ")[1].split()[0]) for line in shown}
+    assert times["hall"] < 0.3 <= times["attic"]
+
+
+async def _asked(screen: ChatScreen, ask: AskUser) -> None:
+    await screen.alone(ask)(Question("Allow?", {}))
+
+
+def test_programs_that_run_at_the_same_time_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen(str)
+    first, second = (ToolCall(id, "run", {"command": id}) for id in ("a", "b"))
+    screen.calling(first)
+    screen.calling(second)
+    screen.called(second, DONE, 0.1)
+    screen.called(first, DONE, 0.2)
+    assert capsys.readouterr().out.splitlines() == [
+        "→ run",
+        "    a",
+        "→ run (2)",
+        "    b",
+        "✓ run (2) · 0.1 s, 4 characters",
+        "✓ run · 0.2 s, 4 characters",
+    ]
+
+
+async def test_questions_of_tools_are_asked_one_after_the_other() -> None:
+    waiting: list[str] = []
+    answered = asyncio.Event()
+
+    async def ask(question: Question) -> Answer:
+        waiting.append(question.message)
+        await answered.wait()
+        return Answer("accept")
+
+    alone = ChatScreen(str).alone(ask)
+    tasks = [asyncio.ensure_future(alone(Question(message, {}))) for message in ("first", "second")]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert waiting == ["first"]
+    answered.set()
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(*tasks)
+    assert waiting == ["first", "second"]
+
+
+def test_there_is_a_sign_of_life_while_the_model_thinks_and_nothing_of_it_remains(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as at a terminal
+    screen = ChatScreen(str)
+    screen.begin()
+    screen.said("Hello\n")
+    before, erased, after = capsys.readouterr().out.rpartition("\x1b[2K")
+    assert "thinking" in before and erased
+    assert after.endswith("Hello\n") and "thinking" not in after
+
+
+def test_what_the_model_forgot_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen(str)
+    screen.forgot(2, 0)
+    screen.forgot(0, 1)
+    assert capsys.readouterr().out.splitlines() == [
+        "the conversation grew too long: the model has forgotten the oldest 2 questions",
+        "the conversation grew too long: the model has forgotten all but the beginning of 1 tool answer",
+    ]
+
+
+def test_an_answer_ends_with_what_it_and_the_conversation_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen(str)
+    screen.begin()
+    screen.said("Hello")
+    screen.end(ChatAnswer("Hello", Usage(1200, 5), 1, "length"), Usage(3000, 50))
+    first, last = capsys.readouterr().out.splitlines()
+    assert first == "Hello"
+    assert "1,200 tokens read, 5 written · in all 3,000 tokens read, 50 written" in last
+    assert last.endswith("cut off at chat.max_tokens")
+
+
+def test_a_server_that_counts_no_tokens_is_not_said_to_have_used_none(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = ChatScreen(str)
+    screen.end(ChatAnswer("Hello", Usage(), 1, "stop"), Usage())
+    assert "no tokens reported" in capsys.readouterr().out
