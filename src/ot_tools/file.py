@@ -47,11 +47,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from ot.execution.tool_context import current_tool_context
 from ot.files.path_guard import PathGuard
 from ot.files.run_writes import current_writes
+from ot_sdk.numbers import check_number, whole
 from ot_tools import _tree_changes
 from ot_tools._file_contents import about, encoded, is_file, is_there, read_bytes, texts
 from ot_tools._glob_pattern import GlobPattern
 from ot_tools._ignore_rules import IgnoreRules
-from ot_tools._numbers import check_number, whole
 from ot_tools._patched_files import patched_files
 from ot_tools._text_changes import PLACE_COST, Change, Replacement, TextFile, change_files
 from ot_tools._text_pages import Page, read_page

@@ -18,12 +18,12 @@ from typing import NotRequired, TypedDict
 from pydantic import BaseModel, ConfigDict, Field
 
 from ot.execution.tool_context import current_tool_context
+from ot_sdk.numbers import check_number, whole
 from ot_tools import _git_history, _git_staging
 from ot_tools._file_contents import is_there
 from ot_tools._git_changes import Comparison, Difference, commit_id, common_ancestor, empty_tree, pathspecs, shown
 from ot_tools._git_program import GitFailed, GitMissing
 from ot_tools._git_repository import Repository, open_repository
-from ot_tools._numbers import check_number, whole
 
 MAX_LIMIT = 100_000
 MAX_LINES = 100_000

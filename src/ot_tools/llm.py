@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ot.errors import ChatError, MissingExtra
 from ot.execution.language_model import LanguageModel
 from ot.execution.tool_context import ToolContext, current_tool_context
-from ot_tools._numbers import check_number
+from ot_sdk.numbers import check_number
 
 MAX_CONCURRENCY = 4
 """How many questions a server asks at the same time, of all its runs."""

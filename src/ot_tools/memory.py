@@ -19,8 +19,8 @@ from typing import Literal, TypedDict
 from pydantic import BaseModel, ConfigDict, Field
 
 from ot.execution.tool_context import current_tool_context
+from ot_sdk.numbers import check_number
 from ot_tools._notes_database import Chosen, Notes, Row, open_notes
-from ot_tools._numbers import check_number
 
 FILE = "notes.db"
 MAX_ID = (1 << 63) - 1

@@ -6,7 +6,6 @@ import os
 import ssl
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, cast
 
 import anyio
@@ -15,6 +14,7 @@ import httpx2
 
 from ot.servers.internal_addresses import AddressRule
 from ot.servers.reply_faults import Refused
+from ot_sdk.certificates import NamedCertificates
 
 LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
 NEXT_SECONDS = 2.0
@@ -124,10 +124,6 @@ class _CheckedProxy(httpx2.AsyncBaseTransport):
 
 # ---------------------------------------------------------------- certificates
 
-FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-"""The first that is set counts."""
-FOLDER = "SSL_CERT_DIR"
-
 
 def trusted_certificates(environ: Mapping[str, str]) -> ssl.SSLContext:
     """Return what connections trust: what the variables name, else what the system trusts.
@@ -135,19 +131,15 @@ def trusted_certificates(environ: Mapping[str, str]) -> ssl.SSLContext:
     Raises:
         Refused: A variable names what is not there, or no certificate.
     """
-    name = next((name for name in FILES if environ.get(name)), "")
-    file, folder = environ.get(name, ""), environ.get(FOLDER, "")
-    if file and Path(file).is_dir():  # as REQUESTS_CA_BUNDLE may
-        file, folder = "", folder or file
+    named = NamedCertificates.of(environ)
     try:
-        return _context(file, folder)
+        return _context(named)
     except OSError as error:
-        raise Refused(f"{name} names '{file}', where no certificates can be read: {error}") from None
+        text = f"{named.variable} names '{named.file}', where no certificates can be read: {error}"
+        raise Refused(text) from None
 
 
 @lru_cache(maxsize=4)
-def _context(file: str, folder: str) -> ssl.SSLContext:
+def _context(named: NamedCertificates) -> ssl.SSLContext:
     # A tenth of a second of work, too much for every connection.
-    if not file and not folder:
-        return httpx2.create_ssl_context(trust_env=False)
-    return ssl.create_default_context(cafile=file or None, capath=folder or None)
+    return named.context() or httpx2.create_ssl_context(trust_env=False)

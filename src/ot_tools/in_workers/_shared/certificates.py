@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import ssl
 from functools import cache
-from pathlib import Path
 
 import httpx2
 
-VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+from ot_sdk.certificates import NamedCertificates
 
 
 @cache
@@ -19,11 +18,8 @@ def certificates() -> ssl.SSLContext:
     Raises:
         ConnectionError: The file that the environment names holds none.
     """
-    file = next((os.environ[name] for name in VARIABLES if os.environ.get(name)), "")
+    named = NamedCertificates.of(os.environ)
     try:
-        if file:
-            folder = Path(file).is_dir()
-            return ssl.create_default_context(cafile=None if folder else file, capath=file if folder else None)
-        return httpx2.create_ssl_context()
+        return named.context() or httpx2.create_ssl_context(trust_env=False)
     except OSError as error:
-        raise ConnectionError(f"'{file}', which the environment names, holds no certificates: {error}") from None
+        raise ConnectionError(f"'{named.file}', which the environment names, holds no certificates: {error}") from None

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any, Literal, TypedDict
 
-from arguments import check_choice, check_number, check_text
+from arguments import check_choice, check_text
 from service_client import (
     Params,
     ServiceClient,
@@ -36,6 +36,7 @@ from service_client import (
 )
 
 import ot_sdk
+from ot_sdk.numbers import check_number
 
 KEY = "BRAVE_API_KEY"
 KEY_HINT = (

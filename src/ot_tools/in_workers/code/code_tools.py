@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from arguments import check_number, check_text, whole
+from arguments import check_text
 from code_files import SourceFile, sources
 from code_languages import language_named
 from code_process import CodeParser, ParserEnded
@@ -33,6 +33,7 @@ from ripgrep_run import SearchLimits
 
 import ot_sdk
 from ot_sdk import host
+from ot_sdk.numbers import check_number, whole
 
 MAX_LIMIT = 100_000
 MAX_PATTERN = 2_000

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from arguments import check_number, check_text
+from arguments import check_text
 from service_client import (
     ServiceClient,
     WebService,
@@ -32,6 +32,7 @@ from service_client import (
 )
 
 import ot_sdk
+from ot_sdk.numbers import check_number
 
 KEY = "CONTEXT7_API_KEY"
 KEY_HINT = (

@@ -34,10 +34,10 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NotRequired, TypedDict
 
-from arguments import check_number
 from documents_child import DocumentLimits, ask_child
 
 import ot_sdk
+from ot_sdk.numbers import check_number
 
 MAX_TEXT = 500
 MAX_PATHS = 200

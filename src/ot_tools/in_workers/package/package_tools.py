@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypedDict
 
-from arguments import check_choice, check_number
+from arguments import check_choice
 from package_changes import VersionNotes, find_notes, find_repository
 from package_registries import REGISTRIES, PublishedPackage, Registry
 from package_requirements import RequiredPackage, read_requirements
@@ -24,6 +24,7 @@ from package_versions import behind
 from service_client import ServiceClient, WebService, ask_each, asking, check_timeout, check_url
 
 import ot_sdk
+from ot_sdk.numbers import check_number
 
 RegistryName = Literal["pypi", "npm"]
 MAX_BYTES = 96 << 20

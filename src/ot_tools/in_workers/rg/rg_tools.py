@@ -19,12 +19,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NotRequired, TypedDict
 
-from arguments import check_number, check_text, whole
+from arguments import check_text
 from open_tree import OpenTree
 from rg_matches import FoundLine, file_matches
 from ripgrep_run import OneFile, Ripgrep, SearchLimits, file_options
 
 import ot_sdk
+from ot_sdk.numbers import check_number, whole
 
 MAX_LIMIT = 100_000
 MAX_CONTEXT = 20

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 from weakref import WeakKeyDictionary
 
-from arguments import whole
 from web_cache import PageCache, cache_directory
 from web_fetcher import BadStatus, Fetcher
 
 import ot_sdk
+from ot_sdk.numbers import whole
 
 MAX_URLS = 500
 MAX_LINKS = 10_000

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sized
+from typing import TypeVar
+
+T = TypeVar("T", bound=Sized)
 
 
-def check_number(name: str, value: object, least: int, most: int | None = None) -> None:
-    """Return if *value* is a whole number from *least* to *most*.
+def check_number(name: str, value: object, least: int, most: int | None = None) -> int:
+    """Return *value* if it is a whole number from *least* to *most*.
 
     Raises:
         TypeError, ValueError: It is not.
@@ -15,9 +18,10 @@ def check_number(name: str, value: object, least: int, most: int | None = None) 
         raise TypeError(f"{name} must be an int, got {value!r:.100}")
     if value < least or (most is not None and value > most):
         raise ValueError(f"{name} must be {f'>= {least}' if most is None else f'{least:,} to {most:,}'}, got {value}")
+    return value
 
 
-def whole[T: Sized](found: T, limit: int, most: int) -> T:
+def whole(found: T, limit: int, most: int) -> T:  # noqa: UP047 - Python 3.10
     """Return *found*, of which there are at most *most* where a program asked for up to *limit*.
 
     Raises:
