@@ -48,7 +48,7 @@ def page() -> str:
     root = typer.main.get_command(build_app())
     codes = "".join(f"| {code} | {word} | {meaning} |\n" for code, (word, meaning) in MEANINGS.items())
     groups = "".join(_group(root, name, [row[0] for row in rows]) for name, rows in all_commands().items())
-    return HEAD.format(overview=overview(), codes=codes) + groups
+    return HEAD.format(overview=overview(every=True), codes=codes) + groups
 
 
 def _group(root: Any, title: str, names: list[str]) -> str:

@@ -407,8 +407,7 @@ def _statistics(loaded: Loaded, recorder: Recorder) -> Statistics:
         principal = current_tool_context().caller.principal
         return read_figures(stats_place(loaded).file, period, time.time(), tool=tool, principal=principal)
 
-    stats = loaded.config.stats
-    return Statistics(stats.enabled, stats.round_trip_ms, figures, recorder.health)
+    return Statistics(loaded.config.stats.enabled, figures, recorder.health)
 
 
 # ---------------------------------------------------------------- what calls meet

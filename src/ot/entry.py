@@ -17,10 +17,10 @@ def main() -> None:
         from ot.version import installed_version
 
         sys.stdout.write(f"{installed_version()}\n")
-    elif arguments == ["--help"]:
+    elif arguments in (["--help"], ["--help", "--all"]):
         from ot.cli.overview import overview
 
-        sys.stdout.write(overview())
+        sys.stdout.write(overview(every=len(arguments) > 1))
     elif not _relayed(arguments) and not _answered(arguments):
         # To look for plugins of the library that checks settings, the metadata of every installed package is read.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

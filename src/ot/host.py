@@ -14,8 +14,7 @@ import anyio.to_thread
 from ot.config.load import Loaded
 from ot.config.models import LedgerSettings, Output
 from ot.config.paths import Paths
-from ot.config.secrets import IssuedSecrets
-from ot.config.shared_redaction import SharedRedaction
+from ot.config.secrets import IssuedSecrets, SharedRedaction
 from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
 from ot.ledger.kept_ledger import KeptLedger

@@ -223,7 +223,7 @@ class LogFile:
     Full ones are ``path.1`` (the newest), ``path.2`` and so on.
     """
 
-    def __init__(self, path: Path, *, max_bytes: int, files: int) -> None:
+    def __init__(self, path: Path, *, max_bytes: int = 5_000_000, files: int = 3) -> None:
         """Keep *files* files of about *max_bytes* bytes; nothing is touched before the first write."""
         self._max_bytes = max_bytes
         self._names = [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, files))]

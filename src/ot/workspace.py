@@ -334,12 +334,11 @@ class Workspace:
             return None
 
         def ask(question: Question) -> Awaitable[Answer]:
-            from ot.execution.waiting_questions import Asker  # noqa: PLC0415 - most runs ask nothing
+            from ot.background.questions import QUESTION_SECONDS  # noqa: PLC0415 - most runs ask nothing
+            from ot.execution.waiting_questions import Asker  # noqa: PLC0415 - as above
 
             asker = Asker("a run in the background", str(self.paths.cwd), run)
-            return self.host.waiting.ask(
-                question, asker, self.background.ask_seconds, partial(self.notify_desktop, question)
-            )
+            return self.host.waiting.ask(question, asker, QUESTION_SECONDS, partial(self.notify_desktop, question))
 
         return ask
 
@@ -365,7 +364,7 @@ class Workspace:
         Raises:
             OneToolError: It cannot be read.
         """
-        from ot.background.packs_used import packs_used  # noqa: PLC0415 - as above
+        from ot.background.carrying_out import packs_used  # noqa: PLC0415 - as above
 
         await self._refresh()
         reading = await self.picture.runner.read(command)

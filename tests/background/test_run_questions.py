@@ -12,6 +12,7 @@ import yaml
 from answering import WRITE, Answering, asking_host
 from background.run_desk import LONG_SECONDS, ME, Desk, desk
 from callers import asking
+from ot.background import questions
 from ot.execution.caller import Answer, Question
 from ot.execution.waiting_questions import WaitingQuestions
 
@@ -109,18 +110,20 @@ async def test_a_user_who_puts_the_question_away_has_not_answered_it(tmp_path: P
         assert "done" == (await ended(one, id)).state
 
 
-async def test_a_question_that_nobody_answers_is_declined(tmp_path: Path) -> None:
-    async with desk(tmp_path, config=ASKS | {"background": {"ask_seconds": 0.2}}) as one:
+async def test_a_question_that_nobody_answers_is_declined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "QUESTION_SECONDS", 0.2)
+    async with desk(tmp_path, config=ASKS) as one:
         id = await one.add("counter.add(n=3)")
         one.begin(id)
         end = await ended(one, id)
         assert "failed" == end.state
-        assert "nobody answered within 0.2 s (background.ask_seconds)" in end.texts[-1]
+        assert "nobody answered within 0.2 s" in end.texts[-1]
         assert [] == one.counter.added
 
 
-async def test_the_clock_of_the_run_stands_still_while_it_asks(tmp_path: Path) -> None:
-    config = ASKS | {"background": {"run_seconds": 1.0, "ask_seconds": 1.2}}
+async def test_the_clock_of_the_run_stands_still_while_it_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "QUESTION_SECONDS", 1.2)
+    config = ASKS | {"background": {"run_seconds": 1.0}}
     async with desk(tmp_path, config=config) as one:
         await one.workspace.run("1")  # the engine's own start takes no time of the run
         id = await one.add("try:\n    counter.add(n=3)\nexcept Exception as error:\n    return str(error)")

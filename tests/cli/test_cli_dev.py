@@ -18,7 +18,7 @@ import pytest
 import typer
 
 from cli.command import OneTool, interruptible
-from ot.cli.terminal.typed_call import DevCall, parse_call
+from ot.cli.dev import DevCall, parse_call
 from ot.errors import ToolFailed
 
 WAIT_SECONDS = 30

@@ -14,7 +14,7 @@ import typer.main
 
 from cli.command import OneTool
 from ot import errors
-from ot.cli.command_table import all_commands
+from ot.cli.command_table import EVERYDAY, all_commands
 from ot.cli.commands import build_app
 from ot.cli.exit_codes import BACKEND, DENIED, ERRORS, FAILURE, MEANINGS, NOT_FOUND, TIMEOUT, exit_code
 from ot.cli.overview import OPTIONS, overview
@@ -99,8 +99,22 @@ def test_help_is_the_same_with_and_without_the_library(onetool: OneTool) -> None
     assert _help(()) == overview().rstrip("\n")
 
 
-def test_the_overview_names_every_group_command_and_option() -> None:
+def test_help_names_the_fifteen_everyday_commands_and_how_to_see_all() -> None:
     page = overview()
+    named = {name for name, (summary, _) in ROWS.items() if f"  {summary}\n" in page}
+    assert named == EVERYDAY
+    assert len(named) == 15
+    assert f"All {len(ROWS)} commands: onetool --help --all\n" in page
+
+
+@pytest.mark.parametrize("arguments", [["--help", "--all"], ["--all"], ["--all", "--help"]])
+def test_all_commands_are_shown_where_that_is_asked(onetool: OneTool, arguments: list[str]) -> None:
+    ended = onetool(*arguments)
+    assert (ended.code, ended.out, ended.err) == (0, overview(every=True), "")
+
+
+def test_the_whole_overview_names_every_group_command_and_option() -> None:
+    page = overview(every=True)
     assert page.isascii()
     assert [line[:-1] for line in page.splitlines() if line.endswith(":")] == [*all_commands(), "Options"]
     for name, (summary, _) in ROWS.items():

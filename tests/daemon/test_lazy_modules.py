@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import ot
-from ot.daemon.lazy_modules import LAZY
+from ot.daemon.serving import LAZY
 
 SOURCE = Path(ot.__file__).parent
 ELSEWHERE = {"cli", "daemon", "entry.py", "relay", "state", "team", "jail"}

@@ -14,9 +14,9 @@ from typing import Any
 
 from oauth.browserless_user import BrowserlessUser
 from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.servers.auth.browser_return import CallbackAnswer
 from ot.servers.auth.login import login
-from ot.servers.auth.renewal import renewed
+from ot.servers.auth.token_auth import renewed
 from ot.servers.auth.token_store import TokenStore
 
 # What the HTTP client imports at its first request: each child would do so anew, under the eyes of its count.

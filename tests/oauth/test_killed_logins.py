@@ -19,7 +19,7 @@ from oauth.authorization_server import LoopbackAuthorizationServer
 from oauth.resource_server import LoopbackResourceServer
 from ot.errors import LoginNeeded
 from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.renewal import renewed
+from ot.servers.auth.token_auth import renewed
 from ot.servers.auth.token_store import TokenStore
 from servers.auth.login_desk import PRINCIPAL, account_at, logged_in, overwritten, stored
 from servers.desk import until

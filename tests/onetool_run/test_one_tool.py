@@ -141,9 +141,9 @@ async def test_runs_of_one_session_share_variables(tmp_path: Path) -> None:
 async def test_settings_are_laid_over_those_of_the_file(tmp_path: Path) -> None:
     user = tmp_path / "user"
     user.mkdir()
-    (user / "onetool.yaml").write_text("aliases: {v: ot.version}\nlimits: {calls: 50, print_bytes: 3}\n")
+    (user / "onetool.yaml").write_text("aliases: {v: ot.version}\nlimits: {calls: 50, command_bytes: 9}\n")
     async with portable(tmp_path, config={"limits": {"calls": 1}}) as ot:
-        assert "abc\n[print output truncated" in (await ot.run("print('abcdef')")).text
+        assert "limits.command_bytes" in (await ot.run("print('abcdef')")).text
         assert "limits.calls" in (await ot.run("v()\nv()")).text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ot.registry.plain_schema import MAX_PARTS, plain_schema
+from ot.registry.tool_definitions import MAX_PARTS, plain_schema
 
 
 def test_references_nulls_and_constants_are_written_out() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from ot.build import BUNDLED, IN_WORKERS
 from ot.registry.bundled_extensions import bundled_extensions
-from ot.registry.record_shapes import named_types, written_type
 from ot.registry.tool import signature_text
+from ot.registry.tool_loader import named_types, written_type
 
 FILE = '''
 import typing

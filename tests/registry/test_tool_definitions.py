@@ -13,10 +13,15 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from ot.execution.arguments import bind_arguments
-from ot.registry.plain_schema import plain_schema
 from ot.registry.proxy_target import ServerIdentity
 from ot.registry.tool import Parameter, Tool
-from ot.registry.tool_definitions import ToolDefinitions, parameters_schema, run_definition, schema_of_annotation
+from ot.registry.tool_definitions import (
+    ToolDefinitions,
+    parameters_schema,
+    plain_schema,
+    run_definition,
+    schema_of_annotation,
+)
 from ot.registry.tool_loader import tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.servers.proxied_pack import tool_of_definition

@@ -67,12 +67,12 @@ def test_the_plugin_of_the_page_is_short() -> None:
 
 
 def test_its_command_is_listed_and_runs_with_its_settings(shelf: Installation) -> None:
-    assert "  shelf           Show how the shelf is labelled.\n" in shelf.run("onetool", "--help").stdout
+    assert "  shelf           Show how the shelf is labelled.\n" in shelf.run("onetool", "--help", "--all").stdout
     assert shelf.answers("onetool", "shelf") == "oak"
 
 
 def test_help_imports_nothing_of_it(shelf: Installation) -> None:
-    told = shelf.run("python", "-X", "importtime", "-P", str(shelf.environment / "bin/onetool"), "--help")
+    told = shelf.run("python", "-X", "importtime", "-P", str(shelf.environment / "bin/onetool"), "--help", "--all")
     assert "Show how the shelf is labelled." in told.stdout
     assert "ot.cli.overview" in told.stderr
     assert "onetool_shelf" not in told.stderr
@@ -109,7 +109,7 @@ def test_our_own_plugins_are_installed_from_wheels_beside_the_cores(
     for wheel in built.plugins:
         uv("pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path), str(wheel))
     listed = subprocess.run(
-        [str(shelf.python), "-c", "import sys; from ot.cli.overview import overview; print(overview())"],
+        [str(shelf.python), "-c", "import sys; from ot.cli.overview import overview; print(overview(every=True))"],
         env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True, timeout=SECONDS,
     )  # fmt: skip
     assert "  chat            Talk to a model that can use your tools.\n" in listed.stdout
@@ -131,7 +131,7 @@ def test_installing_again_after_a_pull_gives_the_new_core_and_the_new_plugins(tm
         command = [find_uv(), "tool", "install", "--quiet", *constraints, *what]
         done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=SECONDS)
         assert done.returncode == 0, done.stderr
-        program = [str(tmp_path / "bin/onetool"), "--help"]
+        program = [str(tmp_path / "bin/onetool"), "--help", "--all"]
         return subprocess.run(program, capture_output=True, text=True, check=True, timeout=SECONDS).stdout
 
     before = install()

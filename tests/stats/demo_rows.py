@@ -82,7 +82,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         figures = read_figures(demo_database(Path(directory) / "stats.db"), "month", NOW)
     names = [f"{pack}.{tool}" for pack, (tools, *_) in PACKS.items() for tool in tools]
-    report = html_report(figures, 2000, tool_names=[*names, "jira.search", "jira.create", "notion.find", "git.blame"])
+    report = html_report(figures, tool_names=[*names, "jira.search", "jira.create", "notion.find", "git.blame"])
     Path(sys.argv[1]).write_text(report, encoding="utf-8")
 
 

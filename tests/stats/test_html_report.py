@@ -40,7 +40,7 @@ def report(tmp_path: Path, rows: Any = None, period: str = "month", **options: A
     database = demo_database(tmp_path / "stats.db", rows)
     figures = read_figures(database, period, NOW, tool=options.get("tool", ""))
     file = tmp_path / "report.html"
-    file.write_text(html_report(figures, 2000, **options), encoding="utf-8")
+    file.write_text(html_report(figures, **options), encoding="utf-8")
     return file
 
 

@@ -18,7 +18,7 @@ HOUR = 3600
 
 
 def test_without_a_database_everything_is_zero(tmp_path: Path) -> None:
-    found = summary(read_figures(tmp_path / "none.db", "all", NOW), 2000)
+    found = summary(read_figures(tmp_path / "none.db", "all", NOW))
     assert (found["total_calls"], found["success_rate"], found["context_saved"], found["tools"]) == (0, 100.0, 0, [])
     assert not (tmp_path / "none.db").exists()
 
@@ -45,7 +45,7 @@ def test_one_tool_or_one_pack_can_be_asked_for(tmp_path: Path) -> None:
     assert tools("brave.search") == {"brave.search": 2}
     assert tools("brave") == {"brave.search": 2, "brave.image": 1}
     assert tools("b%") == {}
-    assert "context_saved" not in summary(read_figures(file, "all", NOW, tool="brave"), 1, tool="brave")
+    assert "context_saved" not in summary(read_figures(file, "all", NOW, tool="brave"), tool="brave")
 
 
 def test_savings_are_what_really_stayed_out(tmp_path: Path) -> None:
@@ -62,9 +62,9 @@ def test_savings_are_what_really_stayed_out(tmp_path: Path) -> None:
     )
     one.close()
     figures = read_figures(file, "all", NOW)
-    savings = Savings.of(figures, 2000)
+    savings = Savings.of(figures)
     assert (savings.definitions, savings.results, savings.composed) == (48_000, 4_000, 4)
-    found = summary(figures, 2000)
+    found = summary(figures)
     assert (found["context_saved"], found["time_saved_ms"]) == (13_000, 8_000)
     formula = "(48,000 characters of definitions not sent + 4,000 of results not returned) / 4"
     assert found["context_saved_is"] == f"estimate: {formula}"
@@ -88,7 +88,7 @@ def test_lost_rows_are_told(tmp_path: Path) -> None:
     one = sink(file, clock=lambda: NOW)
     one.write([call_row(NOW)], 17)
     one.close()
-    assert summary(read_figures(file, "all", NOW), 1)["rows_lost"] == 17
+    assert summary(read_figures(file, "all", NOW))["rows_lost"] == 17
 
 
 def test_all_periods_of_a_month_are_answered_alike_by_hours_and_days(tmp_path: Path) -> None:

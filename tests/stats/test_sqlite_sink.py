@@ -241,8 +241,8 @@ def test_what_was_tolerated_is_counted_by_its_row_of_the_table(tmp_path: Path) -
     one.close()
     figures = read_figures(file, "day", NOW)
     assert figures.tolerated == {"prose": 2, "json": 1}
-    assert summary(figures, 0)["tolerated"] == {"prose": 2, "json": 1}
-    assert "tolerated" not in summary(read_figures(file, "day", NOW, principal="someone"), 0)
+    assert summary(figures)["tolerated"] == {"prose": 2, "json": 1}
+    assert "tolerated" not in summary(read_figures(file, "day", NOW, principal="someone"))
 
 
 def test_a_database_that_counted_no_tolerances_is_read_and_then_counts_them(tmp_path: Path) -> None:

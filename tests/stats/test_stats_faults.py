@@ -97,7 +97,7 @@ def test_a_file_of_something_else_is_set_aside(tmp_path: Path, fault: str) -> No
     recorder = Recorder(place(file))
     recorder.finished(call())
     recorder.close()
-    assert summary(read_figures(file, "all", time.time()), 1)["total_calls"] == 1
+    assert summary(read_figures(file, "all", time.time()))["total_calls"] == 1
 
 
 @fault("T04")
@@ -182,7 +182,7 @@ def check_answers(file: Path, rows: int) -> None:
     took: dict[str, Any] = {}
     for period in ("day", "week", "month", "all"):
         with effort() as spent:
-            found = summary(read_figures(file, period, NOW), 2000)
+            found = summary(read_figures(file, period, NOW))
         took[period] = round(spent.loops)
     assert found["total_calls"] == rows // 5 * 4
     assert found["runs"] == rows // 5

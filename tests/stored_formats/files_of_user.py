@@ -17,8 +17,7 @@ from ot.config.edit_config import edit_config
 from ot.config.load import load_config
 from ot.config.paths import SECRETS_FILE, Paths
 from ot.config.secrets import read_secrets
-from ot.config.seen_text import SeenText
-from ot.config.trust import Record, ServerHere, Trust, TrustedWorkspace
+from ot.config.trust import Record, SeenText, ServerHere, Trust, TrustedWorkspace
 from ot.config.yaml_edit import YamlText
 from ot.files.private_file import write_private
 from ot.team.auth.static_tokens import StaticTokens, token_hash

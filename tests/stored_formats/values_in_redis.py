@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.servers.auth.browser_return import CallbackAnswer
 from ot.servers.auth.shared_token_store import SharedTokenStore
 from ot.state.always_allowed import AlwaysAllowed
 from ot.state.memory_state import MemoryState, _Mailbox

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from ot.background.questions import BookQuestions
 from ot.background.report import report_on, told_calls
 from ot.background.run_place import EnterPlace, RunPlace
-from ot.errors import LedgerUnavailable, OneToolError, RunFenced
+from ot.errors import LedgerUnavailable, OneToolError, RunFenced, ToolUnavailable
 from ot.execution.caller import Caller
 from ot.ledger.background_run import BackgroundRun, EndState, RunEnd
 from ot.ledger.entries import LedgerEntry
 from ot.ledger.kept_ledger import KeptLedger
 from ot.ledger.run_book import BEAT_SECONDS, Beat, Start
+from ot.registry.tool import Tool, signature_text
+from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime.reply import Reply
 from ot.runtime.run_budget import RunStart
+from ot.version import installed_version
 
 logger = logging.getLogger(__name__)
 
@@ -152,10 +156,9 @@ class RunCarrier:
         return CHANGED.format(packs=", ".join(changed)) if changed else ""
 
     async def _run(self, start: Start, place: RunPlace, questions: BookQuestions) -> RunEnd | None:
-        run, settings = start.run, place.background
-        questions.seconds = settings.ask_seconds
+        run = start.run
         questions.terminal = place.way_to_terminal(run.id)
-        begun = RunStart(run.id, start.number, settings.run_seconds)
+        begun = RunStart(run.id, start.number, place.background.run_seconds)
         reply = await place.run(run.command, _caller(run, questions), background=begun)
         if reply.error == RunFenced.__name__:
             return None
@@ -218,3 +221,38 @@ def _end_of(reply: Reply) -> RunEnd:
     handle = reply.handles[-1] if reply.handles else ""
     texts = (*reply.texts, *note)
     return RunEnd("failed" if reply.is_error else "done", time.time(), texts, reply.error, handle)
+
+
+# ---------------------------------------------------------------- packs that a run uses
+
+type PackFiles = Mapping[str, Mapping[str, bytes]]
+"""The files of packs that users wrote, by pack and name."""
+
+SIZE = 16
+
+
+def packs_used(names: Collection[str], registry: ToolRegistry, files: PackFiles) -> dict[str, str]:
+    """Return a fingerprint for each pack among *names*; one whose tools are not known yet has none."""
+    found = {name: registry.packs[name] for name in sorted(names) if name in registry.packs}
+    known = {name: pack for name, pack in found.items() if not pack.pending}
+    return {name: _fingerprint(pack, files.get(name, {})) for name, pack in known.items()}
+
+
+def _fingerprint(pack: Pack, files: Mapping[str, bytes]) -> str:
+    hashed = hashlib.blake2b(pack.source.encode(), digest_size=SIZE)
+    if pack.bundled:
+        hashed.update(installed_version().encode())
+    for name in sorted(files):
+        hashed.update(b"\0".join((name.encode(errors="surrogatepass"), files[name], b"")))
+    try:
+        for tool in sorted(pack.tools.values(), key=lambda tool: tool.name):
+            hashed.update(_promise(tool).encode(errors="surrogatepass"))
+    except ToolUnavailable as error:
+        hashed.update(str(error).encode(errors="surrogatepass"))
+    return hashed.hexdigest()
+
+
+def _promise(tool: Tool) -> str:
+    # Not what was learned of its values: that changes without the pack.
+    said = (signature_text(tool).partition(" -> ")[0], tool.doc, tool.definition, tool.read_only, tool.destructive)
+    return "\0".join(map(str, said)) + "\0"

@@ -13,6 +13,8 @@ from ot.execution.caller import Answer, AskUser, Question
 from ot.ledger.background_run import BackgroundRun, RunStatus
 from ot.ledger.run_book import RunBook
 
+QUESTION_SECONDS = 86_400.0
+"""How long each waits."""
 NUMBERS = 1000
 """More than one start can ask: so the numbers of its questions are those of no other start."""
 ACTIONS = frozenset(("accept", "decline", "cancel"))
@@ -30,8 +32,6 @@ class BookQuestions:
         self._book = book
         self._id = id
         self._start = start
-        self.seconds = 0.0
-        """How long each waits."""
         self.terminal: AskUser | None = None
         """Puts each to a person at a terminal, too."""
         self._numbers = itertools.count(start * NUMBERS + 1)
@@ -49,10 +49,10 @@ class BookQuestions:
         at_terminal = asyncio.ensure_future(self._ask_at_terminal(question, number))
         try:
             await self._book.ask(self._id, self._start, question_fields(question, number))
-            async with asyncio.timeout(self.seconds):
+            async with asyncio.timeout(QUESTION_SECONDS):
                 given = await self._open[1]
         except TimeoutError:
-            raise CannotAsk(f"nobody answered within {self.seconds:g} s (background.ask_seconds)") from None
+            raise CannotAsk(f"nobody answered within {QUESTION_SECONDS:g} s") from None
         except LedgerUnavailable as error:
             raise CannotAsk(f"the question could not be kept: {error.why}") from None
         finally:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ot.config.load import Loaded
     from ot.config.paths import Paths
     from ot.servers.auth.account import ServerAccount
-    from ot.servers.auth.callback_answer import CallbackAnswer
+    from ot.servers.auth.browser_return import CallbackAnswer
     from ot.servers.auth.login_state import LoginState
     from ot.servers.auth.record import TokenRecord
 
@@ -112,7 +112,7 @@ async def _by_browser(account: ServerAccount, scope: str) -> TokenRecord:
 
 
 async def _pasted(account: ServerAccount, scope: str) -> TokenRecord:
-    from ot.servers.auth.callback_answer import CallbackAnswer
+    from ot.servers.auth.browser_return import CallbackAnswer
     from ot.servers.auth.login import login as drive_login
 
     async def show(address: str) -> None:

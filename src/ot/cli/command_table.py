@@ -168,6 +168,12 @@ COMMANDS: dict[str, tuple[Row, ...]] = {
 DATA = "commands.ini"
 """The file in a plugin's package that has its rows."""
 
+EVERYDAY = frozenset((
+    "init", "connect", "serve", "run", "answer", "list", "search", "show", "add", "servers", "auth login", "allow",
+    "trust", "doctor", "logs",
+))  # fmt: skip
+"""What ``onetool --help`` names; ``--all`` names the rest too."""
+
 FAMILIES = {
     "auth": "Log in at MCP servers that want OAuth, and out again.",
     "runs": "Show what runs did, and look after those in the background.",

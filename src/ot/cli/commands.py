@@ -63,9 +63,19 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
+def _all(value: bool) -> None:
+    if value:
+        echo(overview(every=True), nl=False)
+        raise typer.Exit
+
+
 def _before_any_command(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    every: Annotated[
+        bool,
+        typer.Option("--all", callback=_all, is_eager=True, help="Show every command, not only the everyday ones."),
     ] = False,
 ) -> None:
     """Take the options that stand before a command."""

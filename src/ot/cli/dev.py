@@ -5,6 +5,7 @@ A call goes through the server's own door, and everything is shown as it happens
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import itertools
 import json
@@ -13,7 +14,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +23,6 @@ import typer
 from ot.cli.exit_codes import FAILURE, OK
 from ot.cli.terminal import echo, echo_json, echo_value
 from ot.cli.terminal.options import AsJson
-from ot.cli.terminal.typed_call import DevCall, parse_call
 
 if TYPE_CHECKING:
     from ot.config.load import Loaded
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ot.registry.freshness import Freshness
     from ot.registry.tool import Tool
     from ot.workspace import Workspace
+
 
 PAUSE_SECONDS = 0.3
 
@@ -264,3 +265,44 @@ def _failure(error: Exception) -> str:
     if notes := getattr(error, "__notes__", []):
         return "\n".join(note.rstrip() for note in notes)
     return f"{error.kind if isinstance(error, ToolFailed) else type(error).__name__}: {error}"
+
+
+# ---------------------------------------------------------------- a call as it was typed
+
+HOW = """write one call with its arguments written out, such as hello(name="you", times=3)"""
+
+
+@dataclass(frozen=True)
+class DevCall:
+    """A call as it was typed."""
+
+    pack: str
+    name: str
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def parse_call(pack: str, text: str) -> DevCall:
+    """Return *text*, such as ``hello(name="you")`` or ``pack.hello(name="you")``, as a call.
+
+    Raises:
+        typer.BadParameter: It is anything else; nothing in it is evaluated.
+    """
+    try:
+        return _call(pack, ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        raise typer.BadParameter(f"'{text[:80]}' is no such call: {HOW}") from None
+
+
+def _call(pack: str, node: ast.expr) -> DevCall:
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            pass
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name)) if owner == pack:
+            pass
+        case _:
+            raise ValueError(HOW)
+    named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords if keyword.arg}
+    if len(named) < len(node.keywords):
+        raise ValueError(HOW)
+    return DevCall(pack, name, [ast.literal_eval(argument) for argument in node.args], named)

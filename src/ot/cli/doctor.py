@@ -39,9 +39,8 @@ def doctor(
 async def _examine() -> list[Finding]:
     from ot.cli.diagnosis import Finding, setup
     from ot.cli.diagnosis.engines import engine_findings
-    from ot.cli.diagnosis.ledger import ledger_findings
     from ot.cli.diagnosis.leftovers import leftover_findings, orphan_findings
-    from ot.cli.diagnosis.sharing import sharing_findings
+    from ot.cli.diagnosis.setup import ledger_findings, sharing_findings
     from ot.cli.diagnosis.starts import start_all
     from ot.config.models import Engines
     from ot.config.paths import Paths

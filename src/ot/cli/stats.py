@@ -51,9 +51,9 @@ def stats(
     if html is not None or open_it:
         _write(html, place, figures, tool, app, open_it)
     if as_json:
-        echo_json(summary(figures, place.settings.round_trip_ms, tool=tool, most_tools=len(figures.tools)))
+        echo_json(summary(figures, tool=tool, most_tools=len(figures.tools)))
     elif html is None and not open_it:
-        _show(figures, place.settings.round_trip_ms, tool)
+        _show(figures, tool)
 
 
 def _write(html: Path | None, place: StatsPlace, figures: Figures, tool: str, app: Any, open_it: bool) -> None:
@@ -62,7 +62,7 @@ def _write(html: Path | None, place: StatsPlace, figures: Figures, tool: str, ap
     from ot.stats.html_report import html_report
 
     file = html or place.file.with_name("report.html")
-    text = html_report(figures, place.settings.round_trip_ms, tool=tool, tool_names=app.tool_names())
+    text = html_report(figures, tool=tool, tool_names=app.tool_names())
     try:
         if html:
             require_no_detour(html)
@@ -76,7 +76,7 @@ def _write(html: Path | None, place: StatsPlace, figures: Figures, tool: str, ap
         typer.launch(str(file.absolute()))
 
 
-def _show(figures: Figures, round_trip_ms: int, tool: str) -> None:
+def _show(figures: Figures, tool: str) -> None:
     from ot.stats.figures import Savings, rate
 
     screen = Screen()
@@ -84,7 +84,7 @@ def _show(figures: Figures, round_trip_ms: int, tool: str) -> None:
     runs = "" if tool else f"{figures.runs['runs']:,} runs, "
     screen.print((f"{runs}{calls:,} calls", "bold"), f", {rate(calls, errors)} % succeeded ({figures.window.period})")
     if not tool:
-        savings = Savings.of(figures, round_trip_ms)
+        savings = Savings.of(figures)
         tokens = f"kept out of the context: about {savings.tokens:,} tokens "
         screen.print(tokens, (f"({savings.context_formula})", "dim"))
         screen.print(f"time saved: {savings.time_ms / 1000:,.0f} s ", (f"({savings.time_formula})", "dim"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
-from ot.config.backups import keep_backup
 from ot.config.document import MAX_BYTES, parse
 from ot.config.layer import Directory, Layer, read_layer, servers_used_in
 from ot.config.models import PolicyRule
@@ -235,3 +235,24 @@ class _Kept:
 
 def _unkept(file: Path, error: Exception) -> ConfigError:
     return ConfigError(f"secrets cannot be kept there: {error}", file=file)
+
+
+# ---------------------------------------------------------------- copies of what was there
+
+BACKUPS = "backups"
+MOST_BACKUPS = 50
+
+
+def keep_backup(global_dir: Path, name: str, suffix: str, text: str) -> Path:
+    """Keep *text* as a private copy, and return where; of all copies with the first word of *name* the last 50 stay.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    folder = global_dir / BACKUPS
+    backup = folder / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**9:09}{suffix}"
+    write_private(backup, text)
+    copies = folder.glob(f"{name.partition('-')[0]}-*{suffix}")
+    for outdated in sorted(copies, key=lambda file: file.stat().st_mtime)[:-MOST_BACKUPS]:
+        outdated.unlink(missing_ok=True)
+    return backup

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import (
     AliasChoices,
@@ -103,6 +103,11 @@ class Output(Settings):
 class Limits(Settings):
     """What one run may use."""
 
+    calls_in_flight: ClassVar[int] = 32
+    """Tool calls of one run at a time."""
+    print_bytes: ClassVar[int] = 1 << 20
+    """Bytes of print() output to keep."""
+
     run_seconds: Seconds = Field(default=120.0, description="Wall time of a run, including its tools")
     cpu_seconds: Seconds = Field(default=5.0, description="CPU time of the program itself")
     call_seconds: Seconds = Field(default=30.0, description="Wall time of one tool call")
@@ -125,9 +130,7 @@ class Limits(Settings):
         ge=1,
         description="Bytes that one run may write to files, with the tools of the pack file and Python's own functions",
     )
-    calls_in_flight: int = Field(default=32, ge=1, le=1000, description="Concurrent tool calls of one run")
     memory_mb: int = Field(default=128, ge=16, le=65_536, description="Memory of the program")
-    print_bytes: int = Field(default=1 << 20, ge=0, description="Bytes of print() output to keep")
     command_bytes: int = Field(default=1 << 20, ge=1, description="Size of a command")
     value_bytes: int = Field(
         default=32 << 20, ge=1024, description="Size of one value that crosses between a program and a tool"
@@ -499,27 +502,14 @@ class Logs(Settings):
     file: bool = Field(
         default=True, description="Whether to write the file logs/onetool.log below the user's .onetool directory"
     )
-    max_bytes: int = Field(
-        default=5_000_000, ge=10_000, le=1_000_000_000, description="Size at which a new file is started"
-    )
-    files: int = Field(default=3, ge=1, le=100, description="Number of files to keep, including the newest")
 
 
 class Stats(Settings):
     """Statistics of runs and tool calls; never arguments, values or texts."""
 
     enabled: bool = Field(default=True, description="Whether anything is counted")
-    detail_days: int = Field(
-        default=30, ge=0, le=36_500, description="Days to keep single runs and calls; 0 keeps them forever"
-    )
     retention_days: int = Field(
         default=400, ge=0, le=36_500, description="Days to keep daily sums; 0 keeps them forever"
-    )
-    round_trip_ms: int = Field(
-        default=2000,
-        ge=0,
-        le=600_000,
-        description="Assumed duration of a round trip to the model, for time_saved_ms",
     )
 
 
@@ -550,7 +540,6 @@ class Background(Settings):
     run_seconds: Seconds = Field(default=3600.0, description="How long a run in the background may take")
     at_once: int = Field(default=4, ge=1, le=1000, description="How many of them a process carries out at once")
     most_open: int = Field(default=100, ge=1, le=100_000, description="How many a user may have that have not ended")
-    ask_seconds: Seconds = Field(default=86_400.0, description="How long a question of such a run waits")
 
 
 class Topic(Settings):

@@ -34,6 +34,17 @@ EXPECTED = {
     "literal_error": "{expected}",
 }
 
+FIXED = {
+    "background.ask_seconds": "a question of a background run waits a day",
+    "limits.calls_in_flight": "at most 32 calls of a run are under way at a time",
+    "limits.print_bytes": "1 MiB of what a run prints is kept",
+    "logs.files": "three files are kept",
+    "logs.max_bytes": "a file of the log has about 5 MB",
+    "stats.detail_days": "single runs and calls are kept for 30 days",
+    "stats.round_trip_ms": "a round trip to the model is taken for two seconds",
+}
+"""What were settings, and what holds instead."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -138,6 +149,8 @@ def _sentences(path: tuple[str | int, ...], details: ErrorDetails) -> Iterator[s
 
 
 def _unknown_key(key: str, path: tuple[str | int, ...]) -> str:
+    if key in FIXED:
+        return f"'{key}' is no setting any more: {FIXED[key]}; take it out"
     wanted, known = str(path[-1]), names_at(path[:-1])
     guess = did_you_mean(wanted, known)
     return f"unknown key '{key}'" + (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -146,3 +146,38 @@ def _wrong(name: str, entry: Node) -> str:
     if not NAME.fullmatch(name):
         return f"{name[:40]!r} cannot be a secret's name: use letters, digits and _"
     return f"the secret {name} must be one value, in quotes if need be" if entry.entries or entry.items else ""
+
+
+# ---------------------------------------------------------------- the secrets of a whole host
+
+KEPT = 32
+"""What is still to be written may be of a workspace that has closed."""
+
+
+class SharedRedaction:
+    """Knows the secrets of every workspace that is open, and of the last that have closed.
+
+    It is for the log alone: in a reply, what is redacted for one client would let another guess it.
+    """
+
+    def __init__(self) -> None:
+        """Know of none yet."""
+        self._open: dict[object, Callable[[], Secrets]] = {}
+        self._closed: list[Secrets] = []
+
+    def add(self, workspace: object, secrets: Callable[[], Secrets]) -> None:
+        """Take out what *secrets* returns, asked anew for every text: a reload may bring new ones."""
+        self._open[workspace] = secrets
+
+    def drop(self, workspace: object) -> None:
+        """Note that *workspace* has closed."""
+        if known := self._open.pop(workspace, None):
+            closed = known()
+            # Replaced as a whole: the log is written on a thread. Commands come and go with the same secrets.
+            self._closed = [*(one for one in self._closed if not one.redacts_same(closed)), closed][-KEPT:]
+
+    def redact(self, text: str) -> str:
+        """Return *text* with every value that any workspace knows replaced by ``[secret:NAME]``; for any thread."""
+        for secrets in (*(known() for known in tuple(self._open.values())), *self._closed):
+            text = secrets.redact(text)
+        return text

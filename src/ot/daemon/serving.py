@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
+import pkgutil
 import signal
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
+from ot import hooks
 from ot.config.paths import Paths
 from ot.daemon.life import Life
 from ot.errors import OneToolError
@@ -31,7 +36,6 @@ async def serve(life: Life) -> None:
     from ot.server import import_protocol  # noqa: PLC0415 - takes seconds, and the engine should not wait for it
 
     import_protocol()
-    from ot.daemon.lazy_modules import import_lazy_modules  # noqa: PLC0415 - as above
     from ot.daemon.shared_server import SharedServer  # noqa: PLC0415 - as above
     from ot.server.idle_garbage import collect_between_replies  # noqa: PLC0415 - as above
     from ot.server.serve import Watchdog  # noqa: PLC0415 - as above
@@ -78,6 +82,58 @@ def _start_log(resident: Workspace) -> None:
     """Write one log for all clients, without the secrets of any."""
     loaded = resident.picture.loaded
     logs = loaded.config.logs
-    file = LogFile(log_path(loaded.state_dir), max_bytes=logs.max_bytes, files=logs.files) if logs.file else None
+    file = LogFile(log_path(loaded.state_dir)) if logs.file else None
     redact = resident.host.redaction.redact
     configure_logs(logs.level, redact, format=logs.format, file=file, terminal_level="WARNING")
+
+
+# ---------------------------------------------------------------- what is imported late
+
+PACKS = "ot_tools"
+LAZY = (
+    "ot.background.carrying_out",
+    "ot.background.held_runs",
+    "ot.background.local_queue",
+    "ot.background.questions",
+    "ot.background.run_tools",
+    "ot.execution.heavy_calls",
+    "ot.execution.question_form",
+    "ot.execution.waiting_questions",
+    "ot.installation",
+    "ot.registry.other_words",
+    "ot.server.question_places",
+    "ot.servers.auth.client_credentials",
+    "ot.servers.auth.login",
+    "ot.servers.auth.loopback",
+    "ot.servers.connection",
+    "ot.servers.openapi.tools",
+    "ot.servers.questions",
+    "ot.stats.html_report",
+    "ot.stats.query",
+    "ot.stats.sqlite_sink",
+)
+FOR_COMMANDS = ("ot.cli.show", "ot.cli.tools")
+LIBRARIES = (
+    "difflib",
+    "griffe",
+    "jsonschema_rs",
+    "packaging.requirements",
+    "rapidfuzz.fuzz",
+    "rapidfuzz.process",
+    "re2",
+    "yaml",
+)
+FIRST_SECONDS, PAUSE_SECONDS = 2.0, 0.05
+"""The clients that started the server come first, and those who come meanwhile have turns."""
+
+
+async def import_lazy_modules() -> None:
+    """Import, one by one, what would otherwise be read from disk after an upgrade."""
+    packs = [f"{PACKS}.{found.name}" for found in pkgutil.iter_modules(import_module(PACKS).__path__)]
+    of_plugins = [hook.module for hook in hooks.hooks(hooks.STORES)]
+    await asyncio.sleep(FIRST_SECONDS)
+    for name in (*LAZY, *FOR_COMMANDS, *packs, *of_plugins, *LIBRARIES):
+        with suppress(ImportError):  # not on every system, or only with an extra
+            await asyncio.to_thread(import_module, name)  # beside the loop: a client waits two seconds for its welcome
+        await asyncio.sleep(PAUSE_SECONDS)
+    gc.freeze()  # they stay, and need not be looked through for garbage

@@ -10,16 +10,16 @@ import secrets
 import socket
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from ot.daemon.commands import TypedCommand, is_command
 from ot.daemon.handshake import client_process, is_control, read_header, refuse, welcome
 from ot.daemon.life import Life
-from ot.daemon.watching import serve_watcher
 from ot.errors import OneToolError
 from ot.host import Host
 from ot.processes.peer import ClientRefused, ServerRetires, require_own_peer
 from ot.relay.header import Header
+from ot.runtime.run_feed import RunFeed, RunWatcher
 from ot.server.connection import ClientProcess, Connection, open_workspace
 from ot.version import installed_version
 from ot.workspace import Workspace
@@ -215,3 +215,50 @@ class SharedServer:
             await serve_watcher(self._host.feed, reader, writer)
         finally:
             self._watching.discard(watching)
+
+
+# ---------------------------------------------------------------- who watches
+
+MALFORMED = "the request is malformed"
+
+
+async def serve_watcher(feed: RunFeed, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Tell the other end what happens, until it goes away."""
+    watcher = feed.watch()
+    work = [asyncio.ensure_future(_send(watcher, writer)), asyncio.ensure_future(_listen(feed, watcher, reader))]
+    try:
+        await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        feed.leave(watcher)
+        for task in work:
+            task.cancel()
+        await asyncio.wait(work)
+
+
+async def _send(watcher: RunWatcher, writer: asyncio.StreamWriter) -> None:
+    with suppress(ConnectionError):
+        while True:
+            writer.write(await watcher.take())
+            await writer.drain()
+
+
+async def _listen(feed: RunFeed, watcher: RunWatcher, reader: asyncio.StreamReader) -> None:
+    """Cancel what is asked for; a line that is longer than any of ours ends the connection."""
+    with suppress(ConnectionError, ValueError):
+        while line := await reader.readline():
+            run, call, why = _read_request(line)
+            why = why or feed.cancel(run, call)
+            watcher.tell("refused" if why else "cancelled", run=run, call=call, why=why)
+
+
+def _read_request(line: bytes) -> tuple[str, int | None, str]:
+    """Return the run, and the call, that are to be cancelled, and what is wrong with the request."""
+    try:
+        said: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        said = None
+    found = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+    run, call = found.get("cancel"), found.get("call")
+    if not isinstance(run, str) or not (call is None or type(call) is int):
+        return "", None, MALFORMED
+    return run, call, ""

@@ -19,7 +19,6 @@ class Statistics:
     """What the ``ot`` pack may see of the statistics; ``figures(period, tool)`` reads them."""
 
     enabled: bool
-    round_trip_ms: int
     figures: Callable[[str, str], Figures]
     health: Callable[[], dict[str, Any]]
 
@@ -41,19 +40,19 @@ def show_stats(
         figures = view.figures(period, tool)
     except OSError as error:
         return f"Error: {error}"
-    found = summary(figures, view.round_trip_ms, tool=tool)
+    found = summary(figures, tool=tool)
     if not output:
         return found
-    if why := _write(output, figures, view.round_trip_ms, tool, tool_names()):
+    if why := _write(output, figures, tool, tool_names()):
         return f"Error: Cannot write to '{output}': {why}"
     return found | {"html_report": str(current_tool_context().cwd / Path(output).expanduser())}
 
 
-def _write(output: str, figures: Figures, round_trip_ms: int, tool: str, tool_names: Sequence[str]) -> str:
+def _write(output: str, figures: Figures, tool: str, tool_names: Sequence[str]) -> str:
     """Return why the report cannot be written, or nothing."""
     from ot.stats.html_report import html_report  # noqa: PLC0415 - the template engine is for reports alone
 
-    report = html_report(figures, round_trip_ms, tool=tool, tool_names=tool_names)
+    report = html_report(figures, tool=tool, tool_names=tool_names)
     call = current_tool_context().call
     if call is None:
         return "there is no run here that could write it"

@@ -11,6 +11,8 @@ from ot.stats.schema import DAY, HOUR
 PERIODS = {"day": (HOUR, 24), "week": (HOUR, 7 * 24), "month": (DAY, 30), "all": (DAY, 0)}
 """Each period's sums, and how many of them up to now; 0 is all."""
 CHARS_PER_TOKEN = 4
+ROUND_TRIP_MS = 2000
+"""What a call would have taken as a round trip through the model."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,12 @@ class Savings:
     definitions: int
     results: int
     composed: int
-    round_trip_ms: int
 
     @classmethod
-    def of(cls, figures: Figures, round_trip_ms: int) -> Savings:
+    def of(cls, figures: Figures) -> Savings:
         """Return what the runs of *figures* saved."""
         runs = figures.runs
-        return cls(runs["flat_chars"] - runs["our_chars"], runs["kept_out"], runs["composed"], round_trip_ms)
+        return cls(runs["flat_chars"] - runs["our_chars"], runs["kept_out"], runs["composed"])
 
     @property
     def chars(self) -> int:
@@ -99,7 +100,7 @@ class Savings:
     @property
     def time_ms(self) -> int:
         """Milliseconds of round trips that were not made."""
-        return self.composed * self.round_trip_ms
+        return self.composed * ROUND_TRIP_MS
 
     @property
     def context_formula(self) -> str:
@@ -110,10 +111,10 @@ class Savings:
     @property
     def time_formula(self) -> str:
         """How the time was estimated."""
-        return f"estimate: {self.composed:,} calls beyond the first of their run x {self.round_trip_ms:,} ms"
+        return f"estimate: {self.composed:,} calls beyond the first of their run x {ROUND_TRIP_MS:,} ms"
 
 
-def summary(figures: Figures, round_trip_ms: int, *, tool: str = "", most_tools: int = 50) -> dict[str, Any]:
+def summary(figures: Figures, *, tool: str = "", most_tools: int = 50) -> dict[str, Any]:
     """Return the figures as plain data for a program; savings belong to runs and are left out for one *tool*."""
     calls, errors = sum(one.calls for one in figures.tools), sum(one.errors for one in figures.tools)
     found: dict[str, Any] = {
@@ -126,7 +127,7 @@ def summary(figures: Figures, round_trip_ms: int, *, tool: str = "", most_tools:
         "success_rate": rate(calls, errors),
         "total_duration_ms": round(sum(one.ms for one in figures.tools)),
     }
-    found |= _of_runs(figures, round_trip_ms) if not tool else {"tool": tool}
+    found |= _of_runs(figures) if not tool else {"tool": tool}
     found["tools"] = [_tool(one) for one in figures.tools[:most_tools]]
     more = len(figures.tools) - most_tools
     found |= {"more_tools": more} if more > 0 else {}
@@ -138,8 +139,8 @@ def rate(calls: int, errors: int) -> float:
     return round(100 * (calls - errors) / calls, 1) if calls else 100.0
 
 
-def _of_runs(figures: Figures, round_trip_ms: int) -> dict[str, Any]:
-    savings, runs = Savings.of(figures, round_trip_ms), figures.runs
+def _of_runs(figures: Figures) -> dict[str, Any]:
+    savings, runs = Savings.of(figures), figures.runs
     return {
         "runs": runs["runs"],
         "failed_runs": runs["errors"],

@@ -16,7 +16,7 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from ot.stats.figures import Figures, Savings, moment, rate, summary
+from ot.stats.figures import ROUND_TRIP_MS, Figures, Savings, moment, rate, summary
 from ot.stats.schema import DAY
 from ot.version import installed_version
 
@@ -27,7 +27,7 @@ TOOLS_TAKEN = 1500
 BINS = ((0, 0), (1, 1), (2, 2), (3, 5), (6, 10), (11, 20), (21, 50), (51, None))
 
 
-def html_report(figures: Figures, round_trip_ms: int, *, tool: str = "", tool_names: Sequence[str] = ()) -> str:
+def html_report(figures: Figures, *, tool: str = "", tool_names: Sequence[str] = ()) -> str:
     """Return the report as the text of one file; *tool_names* are all tools that there are, to name the unused."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(_text("report.html.jinja"))
@@ -36,9 +36,9 @@ def html_report(figures: Figures, round_trip_ms: int, *, tool: str = "", tool_na
     vendor = _text("vendor/chart.js").partition("//# sourceMappingURL")[0]
     return template.render(
         css=css, script=script, vendor=vendor, csp=_csp(css, vendor, script), data=_json(_charts(figures)),
-        **_content(figures, round_trip_ms, tool), **_unused(figures, tool, tool_names),
+        **_content(figures, tool), **_unused(figures, tool, tool_names),
         csv_url=_url("text/csv", _csv(figures)),
-        json_url=_url("application/json", _download(figures, round_trip_ms, tool)),
+        json_url=_url("application/json", _download(figures, tool)),
     )  # fmt: skip
 
 
@@ -69,8 +69,8 @@ def _url(kind: str, text: str) -> str:
 # ---------------------------------------------------------------- what the page says
 
 
-def _content(figures: Figures, round_trip_ms: int, tool: str) -> dict[str, Any]:
-    savings = Savings.of(figures, round_trip_ms)
+def _content(figures: Figures, tool: str) -> dict[str, Any]:
+    savings = Savings.of(figures)
     calls, errors = sum(one.calls for one in figures.tools), sum(one.errors for one in figures.tools)
     return {
         "tool": tool,
@@ -84,6 +84,7 @@ def _content(figures: Figures, round_trip_ms: int, tool: str) -> dict[str, Any]:
         "p95": _duration(figures.p95_ms),
         "savings": savings,
         "time_saved": _duration(savings.time_ms),
+        "round_trip_ms": ROUND_TRIP_MS,
         "clients": figures.clients,
         "tools": [
             {**asdict(one), "success": rate(one.calls, one.errors), "last_words": _day(one.last)}
@@ -223,6 +224,6 @@ def _no_formula(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
 
 
-def _download(figures: Figures, round_trip_ms: int, tool: str) -> str:
-    found = summary(figures, round_trip_ms, tool=tool, most_tools=TOOLS_TAKEN)
+def _download(figures: Figures, tool: str) -> str:
+    found = summary(figures, tool=tool, most_tools=TOOLS_TAKEN)
     return json.dumps(found | {"clients": figures.clients, "errors": figures.errors})

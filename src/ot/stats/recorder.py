@@ -163,8 +163,7 @@ class _RowWriter:
             self._open[1].close()
         from ot.stats.sqlite_sink import SqliteSink  # noqa: PLC0415 - its import is spared to the start of the server
 
-        days = place.settings
-        sink = SqliteSink(place.file, detail_days=days.detail_days, retention_days=days.retention_days)
+        sink = SqliteSink(place.file, retention_days=place.settings.retention_days)
         self._open = (place, sink)
         return sink
 

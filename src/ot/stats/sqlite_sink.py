@@ -29,7 +29,7 @@ class SqliteSink:
     """Every write is one short transaction, so a row and the sums that hold it are there together."""
 
     def __init__(
-        self, path: Path, *, detail_days: int, retention_days: int, clock: Callable[[], float] = time.time
+        self, path: Path, *, retention_days: int, detail_days: int = 30, clock: Callable[[], float] = time.time
     ) -> None:
         """Write to *path*, made at the first write; 0 days keep for ever."""
         self._path = path

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ot.cli.diagnosis import Finding
-from ot.cli.diagnosis.ledger import ledger_findings
+from ot.cli.diagnosis.setup import ledger_findings
 from ot.config.load import load_config
 from ot.config.models import Config
 from ot.config.paths import Paths

@@ -14,6 +14,7 @@ import anyio
 import pytest
 from engine_bench import ENGINES, Bench
 
+from ot.config.models import Limits
 from ot.errors import LimitExceeded, Overloaded, ProgramFailed, RunError, ToolFailed
 from ot.logs import current_run
 from ot.registry.tool_registry import Pack, ToolRegistry
@@ -83,8 +84,9 @@ async def test_prints_are_captured(bench: Bench) -> None:
     assert (outcome.printed, outcome.value) == ("one-2\né", 3)
 
 
-async def test_prints_are_cut_at_their_limit_and_marked(bench: Bench) -> None:
-    outcome = await bench.run("for i in range(1000):\n    print('x' * 9)\n'done'", print_bytes=100)
+async def test_prints_are_cut_at_their_limit_and_marked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Limits, "print_bytes", 100)
+    outcome = await bench.run("for i in range(1000):\n    print('x' * 9)\n'done'")
     printed, _, mark = outcome.printed.partition("\n[")
     assert outcome.value == "done"
     assert len(printed) <= 100
@@ -158,7 +160,8 @@ async def test_ten_gathered_calls_are_under_way_at_once(bench: Bench) -> None:
     assert outcome.value == list(range(10))
 
 
-async def test_gathered_calls_keep_to_those_allowed_at_a_time(bench: Bench) -> None:
+async def test_gathered_calls_keep_to_those_allowed_at_a_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Limits, "calls_in_flight", 3)
     most = 0
 
     async def watched(value: Any = None) -> Any:
@@ -171,7 +174,7 @@ async def test_gathered_calls_keep_to_those_allowed_at_a_time(bench: Bench) -> N
 
     bench.backend._answers["t.echo"] = watched
     code = "import asyncio\nawait asyncio.gather(*[t.echo(value=i) for i in range(20)])"
-    assert (await bench.run(code, calls_in_flight=3)).value == list(range(20))
+    assert (await bench.run(code)).value == list(range(20))
     assert most == 3
 
 

@@ -10,7 +10,7 @@ from callers import asking
 from oauth.browserless_user import BrowserlessUser
 from oauth.resource_server import LoopbackResourceServer
 from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.servers.auth.browser_return import CallbackAnswer
 from ot.servers.auth.login import login
 from ot.servers.auth.record import TokenRecord
 from ot.servers.auth.token_store import TokenStore

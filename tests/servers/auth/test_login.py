@@ -20,7 +20,7 @@ from oauth.loopback import LoopbackServer
 from oauth.resource_server import LoopbackResourceServer
 from ot.errors import AuthServerDown, LoginFailed, LoginNeeded, LoginRefused, ServerUnavailable
 from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.servers.auth.browser_return import CallbackAnswer
 from ot.servers.auth.login import login
 from ot.servers.auth.login_state import login_state
 from ot.servers.auth.logout import logout

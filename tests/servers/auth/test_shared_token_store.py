@@ -17,8 +17,8 @@ from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.login_state import login_state
 from ot.servers.auth.logout import logout
 from ot.servers.auth.record import TokenRecord
-from ot.servers.auth.renewal import renewed
 from ot.servers.auth.shared_token_store import shared_token_stores
+from ot.servers.auth.token_auth import renewed
 from ot.servers.auth.token_store import RecordUnreadable, token_store
 from ot.state.redis_state import RedisState
 from ot.state.state_keys import StateKeys

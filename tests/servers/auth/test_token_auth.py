@@ -18,8 +18,7 @@ from ot.errors import AuthServerDown, LoginNeeded
 from ot.servers import guarded_client
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.record import TokenRecord
-from ot.servers.auth.renewal import renewed
-from ot.servers.auth.token_auth import TokenAuth
+from ot.servers.auth.token_auth import TokenAuth, renewed
 from ot.servers.auth.token_store import LOCK_SECONDS, TokenStore
 from pace import PATIENCE
 from servers.auth.login_desk import account_at, logged_in, overwritten, spec_of_account, stored
@@ -185,7 +184,7 @@ async def test_a_refusal_that_comes_after_a_new_login_spoils_it_not_and_one_afte
             happened()
             raise LoginNeeded(account.server, "the login has expired or was revoked")
 
-        monkeypatch.setattr("ot.servers.auth.renewal.refreshed", refuse)
+        monkeypatch.setattr("ot.servers.auth.token_auth.refreshed", refuse)
 
     refused_after(lambda: store.write(new))
     found = await asyncio.to_thread(renewed, account, TokenStore(account), used.access_token)

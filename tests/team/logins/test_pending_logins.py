@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.servers.auth.browser_return import CallbackAnswer
 from ot.state.shared_state import SharedState
 from ot.state.state_keys import StateKeys
 from ot.team.logins.pending_logins import PendingLogin, PendingLogins

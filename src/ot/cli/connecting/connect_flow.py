@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
+import json
+import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ot.cli.connecting.client_diff import diff_lines, secret_values
 from ot.cli.connecting.client_screen import (
     ClientPlan,
     cost_rows,
@@ -25,6 +27,7 @@ from ot.cli.connecting.client_screen import (
 from ot.cli.exit_codes import DENIED
 from ot.cli.terminal import confirm, echo
 from ot.config.clients.client_file import ServerList, private_list, read_from_disk, server_list
+from ot.config.clients.client_reading import found_server
 from ot.config.clients.connection import (
     ClientChange,
     EntryWanted,
@@ -37,6 +40,7 @@ from ot.config.clients.connection_notes import ConnectionNotes
 from ot.config.clients.held_servers import HeldServers, held_servers
 from ot.config.clients.known_clients import CLIENTS, Client
 from ot.config.clients.server_entry import Surroundings
+from ot.config.clients.server_secrets import SECRET_NAME, SECRET_VALUE
 from ot.config.clients.take_over import surroundings
 from ot.config.paths import Paths
 from ot.errors import ConfigError
@@ -232,3 +236,44 @@ class ConnectFlow:
         if not self.how.as_json:
             echo(sentence(told, change))
         return told
+
+
+# ---------------------------------------------------------------- the difference
+
+LONGEST = 300
+ASSIGNED = re.compile(r"""(?P<key>"[^"]*+"|(?<![\w.-])[\w.-]++)(?P<between>\s*+[:=]\s*+)"(?:[^"\\]|\\.)*+\"""")
+HIDDEN = "********"
+
+
+def secret_values(client: Client, listed: ServerList, around: Surroundings) -> set[str]:
+    """Return the secrets that the servers in a client's list hold in plain text."""
+    place = client.own_file(around)
+    found = (found_server(client, name, given, place, around) for name, given in listed.servers.items())
+    return {value for server in found for value in server.secrets.values()}
+
+
+def diff_lines(change: ClientChange, secrets: Iterable[str]) -> list[str]:
+    """Return the difference that *change* makes, as a unified one."""
+    old, new = ((data or b"").decode().splitlines() for data in (change.file.data, change.new))
+    path = str(change.file.path)
+    lines = list(difflib.unified_diff(old, new, f"{path} (now)", f"{path} (then)", n=2, lineterm=""))
+    if any(len(line) > LONGEST for line in lines):
+        lines = list(_summary(change))
+    return [_without_secrets(line, secrets) for line in lines]
+
+
+def _summary(change: ClientChange) -> Iterator[str]:
+    """Yield the change of a file that is one long line."""
+    yield f"{change.file.path}: a file with very long lines, of which this is changed:"
+    yield f"+{change.name}: {json.dumps(change.entry)}" if change.entry else f"-{change.name}"
+    yield from (f"-{name}" for name in change.taken_out)
+
+
+def _without_secrets(line: str, secrets: Iterable[str]) -> str:
+    for value in sorted(secrets, key=len, reverse=True):
+        line = line.replace(json.dumps(value, ensure_ascii=False)[1:-1], HIDDEN).replace(value, HIDDEN)
+    return SECRET_VALUE.sub(HIDDEN, ASSIGNED.sub(_hidden_value, line))
+
+
+def _hidden_value(found: re.Match[str]) -> str:
+    return f'{found["key"]}{found["between"]}"{HIDDEN}"' if SECRET_NAME.search(found["key"]) else found[0]

@@ -7,19 +7,30 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ot.cli.diagnosis import Finding
 from ot.cli.diagnosis.starts import AT_FIRST_CALL, StartOutcome
+from ot.cli.sharing.running_servers import RunningServer, running_servers
+from ot.cli.terminal import counted
+from ot.config.load import Loaded
 from ot.config.migrations import outdated_files
 from ot.config.paths import SECRETS_FILE, Paths
 from ot.config.trust import Trust
 from ot.errors import ConfigError
 from ot.files.no_links import READ, open_file
 from ot.files.private_file import read_regular
+from ot.ledger.ledger_file import LEDGER
+from ot.relay.place import Unshared, switched_off
 from ot.server.declining_clients import TIMES, DecliningClients
 from ot.servers.auth.login_state import LoginState, login_states
+from ot.version import installed_version
 from ot.workers.pack_environment import find_uv
 from ot.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ot.state.redis_state import RedisState
+
 
 UV_SECONDS = 10
 PROGRAM, ANSWER = "sum(range(10))", "45"
@@ -163,3 +174,78 @@ async def program_findings(app: Workspace) -> list[Finding]:
     if reply.texts == (ANSWER,):
         return [Finding("engine", "ok", f"a program runs ({reply.meta['ms']} ms)")]
     return [Finding("engine", "problem", f"a program does not run: {reply.texts[-1]}")]
+
+
+# ---------------------------------------------------------------- the ledger
+
+SURVIVES = {"process": "a crash or a kill", "power": "a loss of power"}
+
+
+async def ledger_findings(loaded: Loaded, paths: Paths) -> list[Finding]:
+    """Return which ledger there is, and why its entries may be lost."""
+    config = loaded.config
+    if not config.state.redis:
+        text = f"{paths.global_dir / LEDGER}: entries survive {SURVIVES[config.ledger.durability]}"
+        return [Finding("ledger", "ok", text)]
+    try:
+        from ot.state.open_state import open_redis
+
+        state = open_redis(config.state, loaded.secrets)
+    except ConfigError as error:
+        return [Finding("ledger", "problem", str(error), error.hint)]
+    try:
+        return [await _of_redis(state, config.ledger.replicas)]
+    finally:
+        await state.aclose()
+
+
+async def _of_redis(state: RedisState, replicas: int) -> Finding:
+    from ot.ledger.redis_place import why_not_durable
+
+    waits = f", and {replicas} of its replicas have each entry first (ledger.replicas)" if replicas else ""
+    why_not = await why_not_durable(state.connection)
+    if state.trouble:
+        return Finding("ledger", "problem", why_not, "start Redis, or correct state.redis")
+    if why_not:
+        return Finding("ledger", "note", f"Redis{waits}: {why_not}", "set appendonly yes and appendfsync always")
+    return Finding("ledger", "ok", f"Redis, which writes every entry to its disk before the call is sent{waits}")
+
+
+# ---------------------------------------------------------------- the shared server
+
+AREA = "shared server"
+
+
+def sharing_findings(setting: str = "on") -> Iterator[Finding]:
+    """Return what is to be known of the shared servers of this user; *setting* is that of the configuration."""
+    if why := switched_off() or ("the setting daemon is off" if setting == "off" else ""):
+        yield Finding(AREA, "ok", f"each client is served alone: {why}")
+        return
+    try:
+        servers = running_servers()
+    except Unshared as error:
+        yield Finding(AREA, "note", f"each client is served alone: {error}")
+        return
+    yield from map(_finding, servers)
+    if not servers:
+        yield Finding(AREA, "ok", "none is running; the first client that is connected with --shared starts it")
+
+
+def _finding(server: RunningServer) -> Finding:
+    if server.silent:
+        advice = f"end process {pid}: kill -9 {pid}" if (pid := _pid(server)) else f"remove {server.socket}"
+        return Finding(AREA, "problem", f"{server.socket} does not answer: {server.silent}", advice)
+    state = server.state
+    text = f"process {state['pid']} serves {counted(len(state['connections']), 'client')}"
+    if state["build"] == installed_version():
+        return Finding(AREA, "ok", text)
+    text += f" with version {state['build']}, while {installed_version()} is installed"
+    return Finding(AREA, "note", text, "it ends with its last client; onetool stop ends it now")
+
+
+def _pid(server: RunningServer) -> str:
+    """Return the process that has made the socket, as its own note says."""
+    try:
+        return Path(server.socket).with_suffix(".life").read_text().split()[0]
+    except (OSError, IndexError):
+        return ""

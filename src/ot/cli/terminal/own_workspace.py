@@ -26,7 +26,7 @@ def start_log(
     """
     loaded = app.picture.loaded
     logs = loaded.config.logs
-    file = LogFile(log_path(loaded.state_dir), max_bytes=logs.max_bytes, files=logs.files) if logs.file else None
+    file = LogFile(log_path(loaded.state_dir)) if logs.file else None
 
     def own(text: str) -> str:
         return app.picture.loaded.secrets.redact(text)  # asked anew for every line: a reload may bring new secrets

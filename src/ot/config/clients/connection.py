@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ot.config.backups import keep_backup
 from ot.config.clients.client_file import FileOnDisk, ServerList, private_list, read_from_disk, server_list
 from ot.config.clients.client_reading import value_at
 from ot.config.clients.connection_notes import ConnectionNotes, Note
 from ot.config.clients.known_clients import CLIENTS, Client
 from ot.config.clients.server_entry import Surroundings, is_onetool, table
+from ot.config.edit_config import keep_backup
 from ot.config.paths import Paths
 from ot.errors import ConfigError
 from ot.files.private_file import locked

@@ -14,7 +14,7 @@ from pydantic import AnyUrl
 
 from ot.errors import LoginFailed, LoginRefused
 from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.servers.auth.browser_return import CallbackAnswer
 from ot.servers.auth.provider_flow import TokensInHand, client_id_needed, drive
 from ot.servers.auth.record import TokenRecord, TokenRecords
 from ot.servers.auth.system_keyring import SystemKeyring

@@ -7,8 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.browser_return import Invitation
-from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.servers.auth.browser_return import CallbackAnswer, Invitation
 
 HOST = "127.0.0.1"
 PATH = "/callback"

@@ -9,7 +9,7 @@ import secrets
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.servers.auth.browser_return import CallbackAnswer
 from ot.state.shared_state import SharedState
 from ot.state.state_keys import NotSealed, StateKeys
 

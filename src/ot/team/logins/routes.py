@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.servers.auth.browser_return import CallbackAnswer
 from ot.state.shared_state import StateUnavailable
 from ot.state.state_keys import NotSealed
 from ot.team.logins.pages import HEADERS, message_page, start_page

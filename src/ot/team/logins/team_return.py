@@ -9,8 +9,7 @@ from typing import Self
 
 from ot.errors import LoginFailed
 from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.browser_return import Invitation
-from ot.servers.auth.callback_answer import CallbackAnswer
+from ot.servers.auth.browser_return import CallbackAnswer, Invitation
 from ot.state.shared_state import StateUnavailable
 from ot.state.state_keys import NotSealed
 from ot.team.logins.pending_logins import PendingLogins
