@@ -23,6 +23,7 @@ from fastmcp import Client
 from griffe import Alias, Attribute, Class, Function, GriffeLoader, Module, ModulesCollection, TypeAlias
 
 from checkout import ROOT, SOURCES, python_files
+from ot import hooks
 from ot.cli.commands import build_app
 from ot.config import trust
 from ot.config.models import VERSION
@@ -204,7 +205,7 @@ def _distribution() -> dict[str, Any]:
         "requires-python": project["requires-python"],
         "commands": project["scripts"],
         "extras": sorted(project["optional-dependencies"]),
-        "entry points of packs": "onetool.packs",
+        "entry points": sorted([hooks.COMMANDS, hooks.OBSERVERS, hooks.PACKS, hooks.SETTINGS, hooks.STORES]),
     }
 
 

@@ -28,6 +28,7 @@ TESTS = Path(__file__).parent
 PLAYED = {
     "README.md": "walkthrough/test_walkthrough.py",
     "docs/reference/bench.md": "real_servers/test_bench_page.py",
+    "docs/how-to/write-a-plugin.md": "release/test_plugins_installed.py",
     "docs/how-to/connect-a-client.md": "test_connect_page.py",
     "docs/how-to/look-things-up-on-the-web.md": "test_web_page.py",
     "docs/how-to/look-up-packages-and-the-web.md": "ot_tools/test_look_up_packages_page.py",

@@ -15,6 +15,7 @@ from ot.cli.command_table import COMMANDS, all_commands
 from ot.config.project_rules import project_rule
 from ot.config.sections import SettingsInvalid, read_settings, unused_sections
 from ot.errors import ConfigError
+from run_app import running_app, value_of
 
 ROWS = """
 # rows of a plugin
@@ -156,6 +157,40 @@ def test_a_store_that_is_not_there_says_what_to_install(site: Path) -> None:
     install(site, "[onetool.stores]\nresults.memo = waving_gone:Memo\n")
     with pytest.raises(ConfigError, match="x cannot be used: waving cannot be imported: No module"):
         stores.load_store("results.memo", "x")
+
+
+# ---------------------------------------------------------------- observers
+
+COUNTER = """
+class Calls:
+    def __init__(self):
+        self.seen = []
+
+    def finished(self, call):
+        self.seen.append(call.tool)
+        raise RuntimeError("a fault of the plugin")
+
+
+def broken():
+    raise RuntimeError("cannot be made")
+"""
+
+
+@pytest.mark.anyio
+async def test_an_observer_is_told_of_calls_and_its_faults_end_no_run(
+    site: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = "[onetool.observers]\ncalls = waving.observer:Calls\nbroken = waving.observer:broken\n"
+    install(site, made, observer_py=COUNTER)
+    async with running_app(tmp_path, {}) as app:
+        assert value_of(await app.run("len(ot.packs()) > 0")) == "true"
+        (observer,) = app.host.watchers.calls
+    sys.modules.pop("waving")
+    sys.modules.pop("waving.observer")
+    assert observer._observer.seen == ["ot.packs"]  # pyright: ignore[reportAttributeAccessIssue] - it is ours here
+    said = [record.message for record in caplog.records]
+    assert "the observer broken of waving cannot be used" in said
+    assert "the observer calls failed" in said
 
 
 # ---------------------------------------------------------------- the rule

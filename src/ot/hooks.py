@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-PACKS, COMMANDS, SETTINGS, STORES = "onetool.packs", "onetool.commands", "onetool.settings", "onetool.stores"
+PACKS, COMMANDS, SETTINGS = "onetool.packs", "onetool.commands", "onetool.settings"
+STORES, OBSERVERS = "onetool.stores", "onetool.observers"
 OURS = b"[onetool."
 """How a line begins in the file of a distribution that has entry points for us."""
 

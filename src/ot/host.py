@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +35,7 @@ from ot.servers.learned_shapes import LearnedShapes
 from ot.servers.place import ClientRoots
 from ot.servers.pool import ServerPool
 from ot.servers.spec import ServerSpec
+from ot.stats.plugin_observers import plugin_observers
 from ot.stats.recorder import Recorder, StatsPlace
 from ot.stats.rows import OpenRunSpan, RunObserver
 from ot.stores import load_store, results_of
@@ -74,7 +75,8 @@ class Host:
 
     def __init__(self, paths: Paths, *, engine: Engine | None = None, watchers: Watchers | None = None) -> None:
         """Keep state in the user's directory of *paths*; *engine* stands in for those that settings ask for."""
-        self.watchers = watchers or Watchers()
+        given, found = watchers or Watchers(), plugin_observers()
+        self.watchers = replace(given, calls=(*given.calls, *found), runs=(*given.runs, *found)) if found else given
         directory = paths.global_dir / SERVERS
         self._paths = paths
         self._engine = engine

@@ -165,14 +165,14 @@ COMMANDS: dict[str, tuple[Row, ...]] = {
 }
 """By group: the command, its function as ``file:name`` in this folder, one line about it, and an example."""
 
+DATA = "commands.ini"
+"""The file in a plugin's package that has its rows."""
+
 EVERYDAY = frozenset((
     "init", "connect", "serve", "run", "answer", "list", "search", "show", "add", "servers", "auth login", "allow",
     "trust", "doctor", "logs",
 ))  # fmt: skip
 """What ``onetool --help`` names; ``--all`` names the rest too."""
-
-DATA = "commands.ini"
-"""The file in a plugin's package that has its rows."""
 
 FAMILIES = {
     "auth": "Log in at MCP servers that want OAuth, and out again.",
