@@ -18,7 +18,7 @@ from chat.test_tool_model import ADA, ASKING, KEY, settings, words_of
 from chat.wire_server import Scripted, WireServer, Write, anthropic_error, line, serving
 from ot.config.models import Chat
 from ot.errors import ChatError
-from ot.execution.language_model import ModelBudget
+from ot.execution.call_context import ModelBudget
 from ot.host import MODEL_QUESTIONS
 from ot.logs import current_run
 from ot.workspace import Workspace

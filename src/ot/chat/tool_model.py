@@ -19,7 +19,7 @@ from ot.chat.retries import Retries
 from ot.config.models import Chat
 from ot.config.secrets import Secrets
 from ot.errors import BadReply, ChatError, ChatTimeout, redact_error
-from ot.execution.language_model import ModelBudget, PartOfBudget
+from ot.execution.call_context import ModelBudget, PartOfBudget
 from ot.execution.schema_check import Validator, validators_of
 from ot.execution.tool_context import wait_in_thread
 from ot.log_span import LogSpan
