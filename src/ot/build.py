@@ -25,13 +25,12 @@ from ot.config.secrets import MODEL_KEYS
 from ot.config.setting_types import pack_name
 from ot.config.trust import TRUST_FILE
 from ot.errors import ChatError, ConfigError, OneToolError
+from ot.execution.backends.backend import Border
 from ot.execution.backends.in_process import InProcessBackend
-from ot.execution.border import Border
-from ot.execution.call_context import CallContext
+from ot.execution.call_context import CallContext, ModelOfRun, OpenModel
 from ot.execution.caller import Caller
 from ot.execution.consent import AllowAlways, AlwaysAllowed, RunConsent, how_operators_allow
 from ot.execution.deadline import Deadline
-from ot.execution.language_model import ModelOfRun, OpenModel
 from ot.execution.locked_places import locked_places, pack_places
 from ot.execution.policy import ToolPolicy
 from ot.execution.tool_context import ToolContext, current_tool_context

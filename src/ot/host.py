@@ -22,7 +22,7 @@ from ot.ledger.ledger_file import LEDGER, LedgerFile
 from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
-from ot.runtime.engines.forked.analysis_packages import AnalysisPackages
+from ot.runtime.engines.forked.jail_command import AnalysisPackages
 from ot.runtime.run_feed import RunFeed
 from ot.runtime.snippet_renderer import SnippetRenderer
 from ot.servers.asking_servers import AskingServers

@@ -31,9 +31,8 @@ from ot.registry.extension_source import Extension, extensions_of_project, exten
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_loader import loaded_tool
 from ot.registry.tool_registry import Pack, ToolRegistry
-from ot.runtime.engines.choice import EngineChoice
+from ot.runtime.engines.choice import EngineChoice, EngineShare
 from ot.runtime.engines.engine import Engine
-from ot.runtime.engines.engine_share import EngineShare
 from ot.runtime.program import Program
 from ot.runtime.reply import Reply
 from ot.runtime.run_budget import RunStart

@@ -20,7 +20,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from ot.errors import ChatError, MissingExtra
-from ot.execution.language_model import LanguageModel
+from ot.execution.call_context import LanguageModel
 from ot.execution.tool_context import ToolContext, current_tool_context
 from ot_sdk.numbers import check_number
 

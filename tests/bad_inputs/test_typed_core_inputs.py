@@ -16,8 +16,8 @@ from callers import ME
 from mcp_core import Result, ToolArguments, program_function, validated
 from mcp_core.typed_tools import TypedTools
 from ot.errors import InvalidArguments, ToolError, ToolFailed, UnknownTool
-from ot.execution.backends.backend import CallContext
 from ot.execution.backends.in_process import InProcessBackend
+from ot.execution.call_context import CallContext
 from ot.execution.tool_context import ToolContext
 from ot.execution.tool_executor import ToolExecutor
 from ot.files.path_guard import PathGuard

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ot.execution.fair_turns import FairTurns
+from ot.execution.heavy_calls import FairTurns
 
 pytestmark = pytest.mark.anyio
 

@@ -28,8 +28,8 @@ from ot.errors import (
     UnknownTool,
 )
 from ot.execution import tool_executor
-from ot.execution.backends.backend import CallContext
-from ot.execution.border import Border
+from ot.execution.backends.backend import Border
+from ot.execution.call_context import CallContext
 from ot.execution.ledger import Effect, NoLedger
 from ot.execution.policy import ToolPolicy
 from ot.execution.tool_executor import ToolExecutor

@@ -12,7 +12,7 @@ import pytest
 
 from callers import ME
 from ot.errors import ToolUnavailable, UnknownPack, UnknownTool
-from ot.execution.backends.backend import CallContext
+from ot.execution.call_context import CallContext
 from ot.execution.tool_executor import ToolExecutor
 from ot.registry import tool_loader
 from ot.registry.tool import Parameter, Tool

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ot.runtime.aliases import expand_aliases
 from ot.runtime.program import parse_program
+from ot.runtime.snippets import expand_aliases
 
 ALIASES = {"ws": "brave.web_search", "r": "file.read"}
 STATEMENTS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ot.runtime.reply_blocks import MOST_BLOCKS, MOST_BYTES, MOST_WAITING_BYTES, ReplyBlocks
+from ot.runtime.reply import MOST_BLOCKS, MOST_BYTES, MOST_WAITING_BYTES, ReplyBlocks
 from ot_sdk.redaction import redact_block
 
 

@@ -10,7 +10,7 @@ import pytest
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
-from ot.runtime.returned_values import MAX_KEPT_CHARS, MOST_TOOLS, ReturnedValues
+from ot.runtime.failure_text import MAX_KEPT_CHARS, MOST_TOOLS, ReturnedValues
 from run_app import error_of, running_app, value_of
 
 PACK = '''

@@ -11,12 +11,12 @@ import pytest
 
 from ot.errors import InvalidSyntax
 from ot.registry.tool import Parameter, Tool
-from ot.runtime.aliases import expand_aliases
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.program import Program, parse_program
 from ot.runtime.runner import NO_VALUE_TEXT
+from ot.runtime.snippets import expand_aliases
 from ot.runtime.tolerances import TABLE, arguments_in_dict, program_in, tolerate, unwrapped
 from ot.stats.rows import RunRow
 from run_app import error_of, run_in, running_app, value_of

@@ -12,8 +12,7 @@ from types import NoneType
 from typing import Any, cast
 
 from ot.brief_repr import brief_repr
-from ot.execution.arguments import MAX_WRONG, UNSEEN, invalid
-from ot.execution.schema_errors import choice_text
+from ot.execution.arguments import MAX_WRONG, UNSEEN, choice_text, invalid
 from ot.registry.tool import Parameter, Tool
 
 MAX_VALUE = 60
@@ -28,13 +27,9 @@ TYPES: Mapping[str, tuple[type, ...]] = {
     "float": (int, float, Decimal),
     "bool": (int,),
     "None": (NoneType,),
-    "list": ARRAY,
-    "List": ARRAY,
-    "tuple": ARRAY,
-    "set": ARRAY,
-    "frozenset": ARRAY,
     "dict": (dict,),
     "Dict": (dict,),
+    **dict.fromkeys(("list", "List", "tuple", "set", "frozenset"), ARRAY),
 }
 """What is taken for each name; a parameter with any other name in its annotation takes everything."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from ot.errors import (
     InvalidArguments,
@@ -31,18 +31,6 @@ PAUSE_SECONDS = 5.0
 """How long an unavailable ledger is left alone: a file that is locked is waited for at each attempt."""
 NOT_SENT = (ToolFailed, ToolBusy, ToolUnavailable, ToolDenied, InvalidArguments, NotPlainData)
 """The tool said that it failed, or was surely never reached."""
-
-
-class Entries(Protocol):
-    """Takes the entries of calls that may change something."""
-
-    async def write(self, effect: Effect, context: CallContext) -> bool:
-        """Return when the call may be sent, and whether it is written down; raise ToolError if it may not."""
-        ...
-
-    def ended(self, effect: Effect, how: HowEnded, value: Any) -> None:
-        """Write down how a call ended that was written down."""
-        ...
 
 
 class EffectEntries:
@@ -129,6 +117,9 @@ class SummedEntries:
             if is_written:
                 self._entries.ended(effect, how, None)
         self._open = {}
+
+
+type Entries = EffectEntries | SummedEntries
 
 
 async def _agreed_again(earlier: UnknownEffect, effect: Effect, context: CallContext) -> None:

@@ -6,15 +6,17 @@ run here at once, each for a few milliseconds; what takes longer begins again in
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
 
 from ot.config.principal import os_user
 from ot.execution.call_context import CallContext
 from ot.execution.caller import Caller
-from ot.execution.fair_turns import FairTurns
 from ot.execution.tool_context import TooMuchHere, WorkAllowance
 from ot.registry.tool import Tool
 
@@ -25,12 +27,8 @@ HERE_WITH_HELPERS = 2_000
 HELPERS_LAST_SECONDS = 60.0
 
 
-class HandOver(Protocol):
-    """Has a helper carry a tool out."""
-
-    async def __call__(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
-        """Return the tool's value; raise ToolError."""
-        ...
+type HandOver = Callable[[Tool, dict[str, Any], CallContext], Awaitable[Any]]
+"""Has a helper carry a tool out, with these arguments, and returns its value; raises ToolError."""
 
 
 class HeavyCalls:
@@ -47,12 +45,14 @@ class HeavyCalls:
         self, caller: Caller, here: Callable[[WorkAllowance], Awaitable[Any]], away: Callable[[], Awaitable[Any]]
     ) -> Any:
         """Return what *here* comes to within its allowance, or else *away*; no change is made before that is known."""
-        who = _name_of(caller)
+        # Those who take turns are the clients of the user's own server, and the principals of a team's.
+        who = caller.seat if caller.principal == os_user() else caller.principal
         async with self._here.turn(who):
             # Whose calls are with helpers already has shown that these take long.
             if not self._away.has(who):
                 try:
-                    return await here(WorkAllowance(self._allowed()))
+                    helped = time.monotonic() < self._helpers_until
+                    return await here(WorkAllowance(HERE_WITH_HELPERS if helped else HERE))
                 except TooMuchHere:
                     pass
         async with self._away.turn(who):
@@ -63,10 +63,72 @@ class HeavyCalls:
         """Return what a call may do here without having a turn."""
         return WorkAllowance(HERE_WITH_HELPERS)
 
-    def _allowed(self) -> int:
-        return HERE_WITH_HELPERS if time.monotonic() < self._helpers_until else HERE
 
+class FairTurns:
+    """Hands out places: whoever waits is served after one turn of each other caller, however many they ask for."""
 
-def _name_of(caller: Caller) -> str:
-    """Return who takes turns with others: each client of the user's own server, each principal of a team's."""
-    return caller.seat if caller.principal == os_user() else caller.principal
+    def __init__(self, places: int, each: int) -> None:
+        """Give out *places* in all, and *each* to one caller."""
+        self._free = places
+        self._each = each
+        self._held: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    def has(self, who: str) -> bool:
+        """Return whether *who* has a place or waits for one."""
+        return who in self._held or who in self._waiting
+
+    @asynccontextmanager
+    async def turn(self, who: str) -> AsyncGenerator[None]:
+        """Give *who* a place for as long as the block takes."""
+        if self._free and self._held[who] < self._each:
+            self._take(who)
+        else:
+            await self._wait(who)
+        try:
+            yield
+        finally:
+            self._give_back(who)
+
+    async def _wait(self, who: str) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(who, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._leave(who, turn)
+            else:  # its turn had just come
+                self._give_back(who)
+            raise
+
+    def _leave(self, who: str, turn: asyncio.Future[None]) -> None:
+        line = self._waiting.get(who, deque())
+        if turn in line:
+            line.remove(turn)
+        if not line:
+            self._waiting.pop(who, None)
+
+    def _take(self, who: str) -> None:
+        self._free -= 1
+        self._held[who] += 1
+
+    def _give_back(self, who: str) -> None:
+        self._free += 1
+        self._held[who] -= 1
+        if not self._held[who]:
+            del self._held[who]
+        self._serve()
+
+    def _serve(self) -> None:
+        while self._free:
+            who = next((one for one in self._waiting if self._held[one] < self._each), None)
+            if who is None:
+                return
+            line = self._waiting.pop(who)
+            turn = line.popleft()
+            if line:
+                self._waiting[who] = line  # behind all others
+            if not turn.done():  # a cancelled one has yet to leave
+                self._take(who)
+                turn.set_result(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,11 +21,12 @@ ABOVE = "npx, uv and similar launchers look there for a project to obey, above t
 
 def locked_places(paths: Paths, roots: Iterable[Path], code: Iterable[Path]) -> list[LockedPath]:
     """Return what is locked whatever the servers and packs are; *code* is where the server's own packages lie."""
+    on_path = paths.environ.get("PATH", "").split(os.pathsep)
     working = [Path(os.path.realpath(root)) for root in roots]
     return [
         *(LockedPath(path, OWN) for path in code),
         *_unless_worked_in(_imported(), OWN, working),
-        *_unless_worked_in(_on_path(paths.environ), STARTED, working),
+        *_unless_worked_in(map(Path, filter(os.path.isabs, on_path)), STARTED, working),
         _settings(working),
         *_above(paths.global_dir / HOMES),
     ]
@@ -53,10 +54,6 @@ def _module_places(module: str) -> list[str]:
 def _imported() -> Iterator[Path]:
     environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
     yield from (Path(entry).absolute() for entry in (*sys.path, *environment) if entry)
-
-
-def _on_path(environ: Mapping[str, str]) -> Iterator[Path]:
-    yield from (Path(entry) for entry in environ.get("PATH", "").split(os.pathsep) if os.path.isabs(entry))  # noqa: PTH117 - a Path for each costs more
 
 
 def _unless_worked_in(places: Iterable[Path], why: str, working: list[Path]) -> Iterator[LockedPath]:

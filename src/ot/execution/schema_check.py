@@ -13,8 +13,7 @@ from typing import Any, Protocol, cast
 import anyio.to_thread
 
 from ot.execution.annotation_check import require_fit
-from ot.execution.arguments import UNSEEN, NotJsonValue, invalid, json_value
-from ot.execution.schema_errors import error_text
+from ot.execution.arguments import UNSEEN, NotJsonValue, error_text, invalid, json_value
 from ot.registry.announced_tool import is_announced
 from ot.registry.proxy_target import PROXY, ProxyTarget
 from ot.registry.schema_types import DATA, as_schema, resolve, schemas

@@ -15,9 +15,8 @@ from typing import Any, Protocol
 
 from ot.config.models import Config
 from ot.config.principal import os_user, place_of
-from ot.execution.call_context import CallTool, Told
+from ot.execution.call_context import CallTool, LanguageModel, OpenModel, Told, no_model
 from ot.execution.caller import Caller
-from ot.execution.language_model import LanguageModel, OpenModel, no_model
 from ot.files.path_guard import PathGuard
 from ot.files.run_writes import RunWrites, writes_of_run
 from ot.registry.tool_registry import ToolRegistry

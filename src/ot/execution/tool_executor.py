@@ -16,13 +16,11 @@ import anyio
 from ot.errors import InvalidArguments, NotApproved, ToolDenied, ToolError, ToolFailed, ToolTimeout
 from ot.execution.annotation_check import accepted_by, may_take, require_fit
 from ot.execution.arguments import bind_arguments, is_seen
-from ot.execution.backends.backend import Backend, Begun, CallContext
-from ot.execution.border import Border
-from ot.execution.call_context import CallTool
+from ot.execution.backends.backend import Backend, Begun, Border, eager_task
+from ot.execution.call_context import CallContext, CallTool
 from ot.execution.caller import Caller
 from ot.execution.consent import agree_to_write, how_to_allow
 from ot.execution.deadline import Deadline
-from ot.execution.eager_task import eager_task
 from ot.execution.effect_entries import EffectEntries, Entries, SummedEntries, how_failed
 from ot.execution.ledger import Effect, EffectWatcher, HowEnded, Ledger, NoLedger
 from ot.execution.policy import MAX_NAMES, NOBODYS, PolicyVerdict, ToolPolicy, why

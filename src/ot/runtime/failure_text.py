@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from ot.errors import (
     InvalidSyntax,
@@ -19,8 +20,8 @@ from ot.errors import (
 )
 from ot.nearest_names import did_you_mean, listing
 from ot.registry.tool_registry import ToolRegistry
+from ot.registry.value_shape import Shape, shape_of, shape_text
 from ot.runtime.program import Program, bound_names
-from ot.runtime.returned_values import ReturnedValues
 
 NETWORK = re.compile(
     r"Connect(ion)?\w*|\w*Timeout(Exception)?|ReadError|WriteError|RemoteProtocolError|gaierror|herror|URLError|"
@@ -171,22 +172,54 @@ def _name_hint(
         return EARLIER.format(name=name)
     if name in OF_JAVASCRIPT:
         return f"'{name}' is JavaScript: {OF_JAVASCRIPT[name]}"
-    if _used_as_pack(name, program):
+    if re.search(rf"\b{re.escape(name)}\s*\.\s*\w", program.source):  # as a pack
         return str(registry.unknown(name))
     if not re.search(rf"\b{re.escape(name)}\s*\(", program.source):  # a variable: a list of tools would say nothing
         near = did_you_mean(name, sorted(program.binds))
         return f"did you mean {near}?" if near else ""
     tools = [tool.full_name for tool in registry.tools()]
     # read_file() and file_read() are file.read().
-    called = {form: tool for tool in reversed(tools) for form in _called_as(*tool.split(".", 1))}
+    named = [(tool, *tool.split(".", 1)) for tool in reversed(tools)]
+    called = {form: tool for tool, pack, own in named for form in (own, f"{own}_{pack}", f"{pack}_{own}")}
     guess = did_you_mean(name, list(called))
     hint = f"did you mean {called[guess]}? " if guess else ""
     return f"{hint}Available tools: {listing(name, tools)}"
 
 
-def _called_as(pack: str, tool: str) -> tuple[str, ...]:
-    return tool, f"{tool}_{pack}", f"{pack}_{tool}"
+MOST_TOOLS = 8
+SHOWN = 2
+MAX_KEPT_CHARS = 256 << 10
+"""Of a larger value only the shape is kept."""
+KINDS = frozenset({"KeyError", "AttributeError", "TypeError", "IndexError"})
+CALLED = re.compile(r"\b(\w{1,200}\.\w{1,200})\s*\(")
+OWN_WORDS = re.compile(r"^[\w.]{1,400}\(\)|is not in pack|Expected: |has no attribute '__|^module ")
+"""How the door speaks, and modules: of them the values of tools say nothing."""
 
 
-def _used_as_pack(name: str, program: Program) -> bool:
-    return re.search(rf"\b{re.escape(name)}\s*\.\s*\w", program.source) is not None
+class ReturnedValues:
+    """The last value of each of the tools that a run has called latest."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, Any] = {}
+
+    def note(self, tool: str, value: Any, chars: int) -> None:
+        """Take what *tool* returned."""
+        self._latest.pop(tool, None)
+        self._latest[tool] = value if chars <= MAX_KEPT_CHARS else shape_of(value)
+        if len(self._latest) > MOST_TOOLS:
+            del self._latest[next(iter(self._latest))]
+
+    def hint(self, kind: str, message: str, line: str) -> str:
+        """Return what the tools gave that the failing *line*, or the run, called last, if the error may be about it."""
+        if kind not in KINDS or OWN_WORDS.search(message):
+            return ""
+        in_line = [tool for tool in CALLED.findall(line) if tool in self._latest]
+        tools = in_line or [tool for tool in reversed(self._latest) if not tool.startswith("ot.")]
+        return "\n".join(f"{tool}() returned {self._shape(tool)}" for tool in tools[:SHOWN])
+
+    def _shape(self, tool: str) -> str:
+        value = self._latest[tool]
+        if isinstance(value, list) and not value:
+            return "an empty list"
+        shape = value if isinstance(value, Shape) else shape_of(value)
+        return shape_text(shape) + (": read it by json.loads(...)" if shape.inside else "")

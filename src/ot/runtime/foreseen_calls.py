@@ -48,8 +48,12 @@ class _Count:
         if depth > MAX_DEPTH:
             self.most = None
             return
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            self._take(node, node.value.id, times)
+        match node:
+            case ast.Attribute(ast.Name(owner), name) if owner == self.pack and self.is_meant(name):
+                self.lines.append(node.lineno)
+                self.most = None if times is None or self.most is None else self.most + times
+            case _:
+                pass
         if isinstance(node, LOOPS):
             self._look_at(node.body, _product(times, self._length(node.iter)), depth)
             self._look_at([node.target, node.iter, *node.orelse], times, depth)
@@ -62,11 +66,6 @@ class _Count:
     def _look_at(self, nodes: Sequence[ast.AST], times: int | None, depth: int) -> None:
         for node in nodes:
             self.look(node, times, depth + 1)
-
-    def _take(self, node: ast.Attribute, owner: str, times: int | None) -> None:
-        if owner == self.pack and self.is_meant(node.attr):
-            self.lines.append(node.lineno)
-            self.most = None if times is None or self.most is None else self.most + times
 
     def _times(self, generators: Sequence[ast.comprehension], times: int | None) -> int | None:
         for generator in generators:

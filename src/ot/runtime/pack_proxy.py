@@ -12,24 +12,20 @@ from typing import Any
 from ot.config.models import Limits
 from ot.errors import InvalidArguments, ToolError, ToolFailed, UnknownTool
 from ot.execution.arguments import is_seen, require_few
-from ot.execution.backends.backend import CallContext
-from ot.execution.call_context import CallForecast
+from ot.execution.call_context import CallContext, CallForecast, no_model
 from ot.execution.caller import Caller
-from ot.execution.language_model import no_model
 from ot.execution.tool_executor import ToolExecutor
 from ot.nearest_names import MAX_NAME, same_name
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime import project_proxy
 from ot.runtime.engines.engine import Constant, Function, Missing, PrintCapture
-from ot.runtime.file_calls import FileCalls
+from ot.runtime.failure_text import ReturnedValues
 from ot.runtime.foreseen_calls import foreseen_calls
 from ot.runtime.program import Program
 from ot.runtime.project_proxy import ProjectProxy
-from ot.runtime.reply_blocks import ReplyBlocks
-from ot.runtime.returned_values import ReturnedValues
-from ot.runtime.run_budget import RunBudget
-from ot.runtime.run_effects import RunEffects
+from ot.runtime.reply import ReplyBlocks, RunEffects
+from ot.runtime.run_budget import FileCalls, RunBudget
 from ot.runtime.run_events import CallEnded, CallStarted, Printed, Progress, TellEvent
 from ot.runtime.tolerances import arguments_in_dict
 from ot.values.plain import plain_arguments
@@ -301,7 +297,10 @@ class PackProxy:
 
     def _told(self, what: str, tool: str, details: Mapping[str, Any]) -> None:
         if what == "print":
-            self._print(tool, str(details.get("text", "")))
+            text = str(details.get("text", ""))
+            self.printed("stdout", text)
+            if self.tell:
+                self.tell(Printed(self._run_id, text, tool))
         elif what == "progress" and self.tell:
             done, total, message = details.get("done"), details.get("total"), str(details.get("message", ""))[:500]
             self.tell(Progress(done, total, message, tool, self._run_id))
@@ -311,11 +310,6 @@ class PackProxy:
             self.blocks.add_meta(tool, details["meta"])
         elif what == "note":
             self.blocks.add_note(tool, str(details["text"]))
-
-    def _print(self, tool: str, text: str) -> None:
-        self.printed("stdout", text)
-        if self.tell:
-            self.tell(Printed(self._run_id, text, tool))
 
     def note_print(self, text: str) -> None:
         """Tell what the program prints; the engine keeps it for the reply."""

@@ -124,8 +124,13 @@ class Program:
         """Whether ``__sanitize__`` may come to something other than False: what a run that fails goes by."""
         if "__sanitize__" not in self.binds:
             return False
-        plain = [node for node in self.nodes if isinstance(node, ast.Assign) and _assigns(node, "__sanitize__")]
-        return not plain or not all(_is_no(node.value) for node in plain)
+        values = [
+            node.value
+            for node in self.nodes_of(ast.Assign)
+            if any(isinstance(target, ast.Name) and target.id == "__sanitize__" for target in node.targets)
+        ]
+        no = [isinstance(value, ast.Constant) and (value.value is False or value.value is None) for value in values]
+        return not no or not all(no)
 
     @cached_property
     def single_call(self) -> tuple[str, str] | None:
@@ -188,14 +193,6 @@ class Program:
         return lines[number - 1].strip() if number and 0 < number <= len(lines) else ""
 
 
-def _assigns(node: ast.Assign, name: str) -> bool:
-    return any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
-
-
-def _is_no(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and (node.value is False or node.value is None)
-
-
 @dataclass(frozen=True)
 class Reading:
     """A command as it was read: its program, or why there is none."""
@@ -248,10 +245,11 @@ def parse_program(code: str, *, max_bytes: int = 1 << 20) -> Program:
     # As Python's own reader does: its line numbers count every kind of line end.
     code = code.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
-        tree = _parse(code)
-    except IndentationError:
-        code = normalise_indentation(code)
-        tree = _parse_or_explain(code)
+        try:
+            tree = _parse(code)
+        except IndentationError:
+            code = normalise_indentation(code)
+            tree = _parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _explained(error, code) from None
     return Program(code, tree, code)
@@ -278,13 +276,6 @@ def _parse(code: str) -> ast.Module:
         # A model's "\d" outside a raw string is its own affair: it must not write on our standard error.
         warnings.simplefilter("ignore")
         return ast.parse(code)
-
-
-def _parse_or_explain(code: str) -> ast.Module:
-    try:
-        return _parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _explained(error, code) from None
 
 
 def _explained(error: Exception, code: str) -> InvalidSyntax:

@@ -1,19 +1,29 @@
-"""RunFeed: what the runs of one process do, for those who watch; while nobody does, open runs are listed, no more."""
+"""RunTrail: how far one run has come; RunFeed: what the runs of one process do, for those who watch.
+
+While nobody does, open runs are listed, no more.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
 from ot.brief_repr import Redact, brief_repr, brief_text
+from ot.execution.caller import Caller
+from ot.runtime.engines.engine import Outcome
+from ot.runtime.pack_proxy import PackProxy
+from ot.runtime.program import Program
 from ot.runtime.reply import Reply
+from ot.runtime.run_budget import RunBudget
 from ot.runtime.run_events import (
     CallEnded,
     CallStarted,
@@ -23,8 +33,8 @@ from ot.runtime.run_events import (
     QuestionAsked,
     RunEvent,
     TellEvent,
+    telling,
 )
-from ot.runtime.run_trail import RunTrail
 from ot.stats.rows import RunRow
 
 BATCH_SECONDS = 0.1
@@ -94,6 +104,7 @@ class RunFeed:
             for line in self._story(trail):
                 watcher.put(line)
             self._attach(trail)
+            trail.packs.tell = trail.tell
         self.watchers = (*self.watchers, watcher)
         return watcher
 
@@ -107,7 +118,7 @@ class RunFeed:
         if trail is None:
             return ENDED
         if call is not None:
-            return "" if trail.packs and trail.packs.cancel_call(call) else ENDED
+            return "" if trail.packs.cancel_call(call) else ENDED
         if trail.seconds is not None:
             return IN_BACKGROUND.format(id=run)
         trail.cancel()
@@ -131,8 +142,6 @@ class RunFeed:
             return
         trail.is_watched = True
         trail.tell = self._tell_both(trail.tell)
-        if trail.packs:
-            trail.packs.tell = trail.tell
 
     def _tell_both(self, tell: TellEvent | None) -> TellEvent:
         def tell_both(event: RunEvent) -> None:
@@ -159,9 +168,10 @@ class RunFeed:
     # ---------------------------------------------------------------- in a few words, without secrets
 
     def _describe(self, event: RunEvent) -> tuple[str, dict[str, Any]]:
+        budget = self._budget(self.open.get(event.run))
         match event:
             case CallStarted(call=call, tool=tool, args=args, kwargs=kwargs, line=line):
-                return "call", self._call(call, tool, args, kwargs, line) | self._budget(self.open.get(event.run))
+                return "call", self._call(call, tool, args, kwargs, line) | budget
             case CallEnded(call=call, tool=tool, seconds=seconds, error=error, chars=chars, value=value):
                 result = "" if error else brief_repr(value, MAX_VALUE, self._redact)
                 fields = {"call": call, "tool": tool, "seconds": seconds, "error": error, "chars": chars}
@@ -172,17 +182,15 @@ class RunFeed:
                 fields = {"done": brief_repr(done, MAX_VALUE), "total": brief_repr(total, MAX_VALUE)}
                 return "progress", {"tool": tool, "message": self._text(message), **fields}
             case QuestionAsked(question=question):
-                budget = self._budget(self.open.get(event.run))
                 return "asks", {"tool": question.tool, "text": self._text(question.message), **budget}
             case QuestionAnswered(question=question, answer=answer):
-                budget = self._budget(self.open.get(event.run))
                 return "answered", {"tool": question.tool, "answer": answer.action, **budget}
 
     def _story(self, trail: RunTrail) -> Iterator[bytes]:
         """Yield what a watcher who comes late has missed of a run."""
         yield _line("run", self._run(trail))
         now, moment = time.time(), time.monotonic()
-        for number, call in trail.packs.under_way.items() if trail.packs else ():
+        for number, call in trail.packs.under_way.items():
             shown = self._call(number, call.tool, call.args, call.kwargs, call.line)
             yield _line("call", {"run": trail.run_id, **shown, "at": now - (moment - call.started)})
 
@@ -226,3 +234,59 @@ def _line(event: str, fields: Mapping[str, Any]) -> bytes:
         return orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # half a character, which has no UTF-8
         return json.dumps(told).encode() + b"\n"
+
+
+_current_task = cast("Callable[[], asyncio.Task[Any]]", asyncio.current_task)
+"""A run is always in a task."""
+
+
+@dataclass
+class RunTrail:
+    """How far one run has come, for its reply, and for who watches it."""
+
+    caller: Caller
+    run_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    start: int = 0
+    seconds: float | None = None
+    """How long a run in the background may take."""
+    tell: TellEvent | None = None
+    session: str = ""
+    format: str | None = None
+    """The format of the reply, where the program asks for none."""
+    started: float = field(default_factory=time.monotonic)
+    program: Program | None = None
+    packs: PackProxy = field(init=False)
+    """What it reaches, from the moment at which it is open."""
+    called: tuple[str, str] | None = None
+    """The tool that is called without a program."""
+    bare: bool = False
+    """Whether nothing is to be written out: another program wants the value."""
+    outcome: Outcome | None = None
+    directory: str = ""
+    budget: RunBudget | None = None
+    task: asyncio.Task[Any] = field(default_factory=_current_task)
+    is_watched: bool = False
+    """Whether what it does is told to those who watch."""
+    called_off: bool = False
+    """Whether who watches has cancelled it."""
+
+    @property
+    def tolerated(self) -> list[str]:
+        """The rows of the table of tolerances that were used."""
+        found = (self.program, self.packs, self.outcome)
+        return list(dict.fromkeys(row for part in found if part for row in part.tolerated))
+
+    @property
+    def asking(self) -> Caller:
+        """The caller; observers hear of its questions."""
+        ask = self.caller.ask
+        return self.caller.with_ask(telling(ask, self.run_id, self.tell)) if ask and self.tell else self.caller
+
+    @property
+    def single_call(self) -> tuple[str, str] | None:
+        return self.program.single_call if self.program else self.called
+
+    def cancel(self) -> None:
+        """End the run; its reply says who did."""
+        self.called_off = True
+        self.task.cancel()

@@ -23,10 +23,10 @@ from ot.errors import (
     ToolError,
     WrongCalls,
 )
+from ot.execution.call_context import OpenModel, no_model
 from ot.execution.caller import Caller
 from ot.execution.consent import RunConsent
 from ot.execution.deadline import Deadline
-from ot.execution.language_model import OpenModel, no_model
 from ot.execution.tool_executor import ToolExecutor
 from ot.log_span import log_span
 from ot.logs import current_request, current_run
@@ -35,7 +35,6 @@ from ot.output.formats import PAGE_FORMAT
 from ot.output.result_pages import is_page
 from ot.registry.tool import Tool
 from ot.registry.tool_loader import loaded_tool
-from ot.runtime.aliases import expand_aliases
 from ot.runtime.call_check import find_mistakes
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
 from ot.runtime.failure_text import NOTHING_HAS_RUN, failed_call, failure_cause, failure_text, unavailable_service
@@ -45,13 +44,11 @@ from ot.runtime.pack_proxy import PackProxy
 from ot.runtime.program import Program, Reading, parse_program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import BareReply, Reply
-from ot.runtime.reply_blocks import ReplyBlocks
 from ot.runtime.run_budget import MAX_DEPTH, RunBudget, RunStart, current_budget
 from ot.runtime.run_events import TellEvent
-from ot.runtime.run_feed import RunFeed
-from ot.runtime.run_trail import RunTrail
+from ot.runtime.run_feed import RunFeed, RunTrail
 from ot.runtime.sessions import Sessions
-from ot.runtime.snippets import Snippets
+from ot.runtime.snippets import Snippets, expand_aliases
 from ot.runtime.tolerances import program_in, tolerate, unwrapped
 from ot.stats.rows import OpenRunSpan, RunBegun, RunObserver, RunRow
 from ot.values.parts import NotSerializable, Unread
@@ -199,7 +196,6 @@ class Runner:
         trail = RunTrail(caller, tell=tell, called=(pack, name), bare=bare, directory=self._directory)
 
         async def outcome(budget: RunBudget) -> Outcome:
-            trail.packs = self._reach(trail, budget)
             trail.packs.called_alone = f"{pack}.{name}"
             return Outcome(await trail.packs.call(pack, name, (), arguments, key=key))
 
@@ -213,8 +209,10 @@ class Runner:
             feed.begin(trail)
         budget.consent = budget.consent or self._consent(trail.asking, budget.deadline)
         budget.open_llm = budget.open_llm or self.models()
+        trail.packs = packs = self._reach(trail, budget)
+        begun = RunBegun(trail.caller, trail.run_id, self.engine.name, bool(trail.session))
         token, logged = current_budget.set(budget), current_run.set(trail.run_id)
-        end_span = self._open_span(self._begun(trail)) if self._open_span else None
+        end_span = self._open_span(begun) if self._open_span else None
         reply: Reply | None = None
         feed.open[trail.run_id] = trail
         try:
@@ -228,7 +226,7 @@ class Runner:
             if feed.watchers:
                 feed.end(row, reply)
             current_run.reset(logged)
-        if trail.packs and trail.packs.effects.any:
+        if packs.effects.any:
             # Whoever has the reply may be asked what the run did, and a server that is killed then cannot tell.
             await self.executor.settled()
         return answer
@@ -252,36 +250,31 @@ class Runner:
     async def _bare(self, found: Outcome | OneToolError, trail: RunTrail) -> Reply:
         failure = found if isinstance(found, OneToolError) else None
         value = found.value if isinstance(found, Outcome) else None
-        if trail.packs and failure is None:
+        if failure is None:
             trail.packs.blocks.show(value)
         # Whoever asked sanitises what it shows, by its own settings.
-        asked = Asked(tools=tuple(trail.tools), owner=trail.caller.principal)
+        asked = Asked(tools=tuple(trail.packs.tools_called), owner=trail.caller.principal)
         reply = await self._reply([], trail, asked, type(failure).__name__ if failure else "")
-        said = (trail.packs.printed.text(), trail.packs.blocks.notes) if trail.packs else ()
-        printed = self._redact("\n".join(filter(None, said)))
+        printed = self._redact("\n".join(filter(None, (trail.packs.printed.text(), trail.packs.blocks.notes))))
         return BareReply(
             reply.texts, reply.is_error, reply.meta, reply.blocks, value, calls=reply.calls, printed=printed,
             failure=failure,
         )  # fmt: skip
-
-    def _begun(self, trail: RunTrail) -> RunBegun:
-        return RunBegun(trail.caller, trail.run_id, self.engine.name, bool(trail.session))
 
     def _report(self, trail: RunTrail, chars_in: int, reply: Reply | None) -> RunRow:
         """Tell observers and the log of a run that has ended, and return what; one without a reply was cancelled."""
         seconds, packs = time.monotonic() - trail.started, trail.packs
         if self._sessions and trail.program and not trail.session:
             self._sessions.earlier.note(trail.caller.seat, trail.program)
-        if packs:
-            packs.end()
+        packs.end()
         error = reply.error if reply else "Cancelled"
         chars = sum(map(len, reply.texts)) if reply else 0
-        calls, given, own = (packs.calls, packs.tool_chars, packs.ot_chars) if packs else (0, 0, 0)
         row = RunRow(
             time.time(), trail.caller.principal, trail.caller.client, trail.run_id, chars_in, chars,
-            round(seconds * 1000, 3), error, calls, given, own, self.engine.name, tuple(trail.tolerated),
+            round(seconds * 1000, 3), error, packs.calls, packs.tool_chars, packs.ot_chars, self.engine.name,
+            tuple(trail.tolerated),
         )  # fmt: skip
-        fields = {"run": trail.run_id, "client": trail.caller.client, "calls": calls, "resultLen": chars}
+        fields = {"run": trail.run_id, "client": trail.caller.client, "calls": packs.calls, "resultLen": chars}
         # A program that fails is its author's business: nothing here went wrong.
         log_span(logger, logging.INFO, "runner.execute", seconds, error, fields=fields, failed=logging.INFO)
         for observer in self._observers:
@@ -291,7 +284,7 @@ class Runner:
     async def _outcome(self, reading: Reading, trail: RunTrail, budget: RunBudget) -> Outcome:
         if budget.depth > MAX_DEPTH:
             raise LimitExceeded("calls", f"runs are nested more than {MAX_DEPTH} levels deep")
-        trail.packs = packs = self._reach(trail, budget)
+        packs = trail.packs
         if isinstance(reading.result, OneToolError):
             raise reading.result
         program = packs.program = reading.result
@@ -364,15 +357,14 @@ class Runner:
         if outcome.value is NO_VALUE or (outcome.value is None and printed):
             texts += [] if printed else [NO_VALUE_TEXT]  # what was printed is the answer
         else:
-            if trail.packs:
-                trail.packs.blocks.show(outcome.value)
+            trail.packs.blocks.show(outcome.value)
             try:
                 texts.append(await self._finish.value(outcome.value, asked, outcome.describe))
             except NotSerializable as error:
                 failed = ProgramFailed("ValueError", f"the result cannot be returned: {error}")
                 failed.printed = outcome.printed
                 return await self._failure(failed, trail)
-        open_ends = trail.packs.effects.open_ends(trail.run_id) if trail.packs else ""
+        open_ends = trail.packs.effects.open_ends(trail.run_id)
         value = NO_VALUE if isinstance(outcome.value, Unread) else outcome.value
         return await self._reply([*texts, *outcome.notes, *filter(None, [open_ends])], trail, asked, value=value)
 
@@ -380,17 +372,15 @@ class Runner:
         self, texts: list[str], trail: RunTrail, asked: Asked, error: str = "", value: Any = NO_VALUE
     ) -> Reply:
         """Put together texts, and the non-text content of tools, without secrets."""
-        told = trail.packs.blocks if trail.packs else ReplyBlocks()
+        told = trail.packs.blocks
         blocks = [await self._block(block, asked) for block in told.blocks]
         meta = self._meta(trail, error) | ({"tools": redact_value(told.meta, self._redact)} if told.meta else {})
-        unrecorded = trail.packs.effects.note_unrecorded if trail.packs else ""
         said = f"note: {await self._finish.text(told.notes, asked)}" if told.notes else ""
-        texts = [*texts, *filter(None, (said, told.note, unrecorded))]
-        calls = trail.packs.calls if trail.packs else 0
+        texts = [*texts, *filter(None, (said, told.note, trail.packs.effects.note_unrecorded))]
         texts = [self._redact(text) for text in texts]
         known = None if value is NO_VALUE else value
         return Reply(
-            tuple(texts), bool(error), meta, tuple(blocks), known, value is not NO_VALUE, calls=calls,
+            tuple(texts), bool(error), meta, tuple(blocks), known, value is not NO_VALUE, calls=trail.packs.calls,
             handles=tuple(asked.handles),
         )  # fmt: skip
 
@@ -402,8 +392,7 @@ class Runner:
 
     async def _printed(self, printed: str, trail: RunTrail, asked: Asked) -> list[str]:
         """Return what the program and its tools printed, each as a text of its own."""
-        by_tools = trail.packs.printed.text() if trail.packs else ""
-        return [await self._finish.text(text, asked) for text in (printed, by_tools) if text]
+        return [await self._finish.text(text, asked) for text in (printed, trail.packs.printed.text()) if text]
 
     def _asked(self, outcome: Outcome, trail: RunTrail) -> Asked:
         sanitize = outcome.sanitize is not None and outcome.sanitize is not False
@@ -412,7 +401,7 @@ class Runner:
             format=trail.format if outcome.format is None else outcome.format,
             own_format=PAGE_FORMAT if is_one_page else self._own_format(trail.single_call),
             sanitize=sanitize or self._must_sanitize(trail),
-            tools=tuple(trail.tools),
+            tools=tuple(trail.packs.tools_called),
             owner=trail.caller.principal,
             inline=is_one_page,
         )
@@ -427,22 +416,25 @@ class Runner:
     def _must_sanitize(self, trail: RunTrail) -> bool:
         """Whether the operator wants it, whatever the program says."""
         if self._security.sanitize == "untrusted":
-            return trail.packs is not None and trail.packs.sources - {"local"} != set()
+            return trail.packs.sources - {"local"} != set()
         return self._security.sanitize == "always"
 
     async def _failure(self, error: OneToolError, trail: RunTrail) -> Reply:
-        call = failed_call(error, trail.packs.failed if trail.packs else None)
+        call = failed_call(error, trail.packs.failed)
         instead = await self._instead(error, call, trail.program)
         if isinstance(error, ProgramFailed):
             error.hint = instead or error.hint
-        returned = trail.packs.returned if trail.packs else None
+
+        def was_assigned(name: str) -> bool:
+            return self._sessions is not None and self._sessions.earlier.assigned(trail.caller.seat, name)
+
         explain = partial(
             failure_text,
             error,
             trail.program,
             self.executor.registry,
-            returned=returned,
-            was_assigned=lambda name: self._was_assigned(trail, name),
+            returned=trail.packs.returned,
+            was_assigned=was_assigned,
         )
         # What exists, for a name that does not, is told after a look at every pack: not on the event loop.
         failures = error.mistakes if isinstance(error, WrongCalls) else [error]
@@ -452,11 +444,11 @@ class Runner:
         text = text if len(text) <= MAX_ERROR_TEXT else text[:MAX_ERROR_TEXT] + "… [cut]"
         if self._unused_secrets and trail.caller.admin and "secret" in text.lower():
             text = "\n".join([text, *self._unused_secrets])
-        done = trail.packs.effects.beside(error, trail.run_id) if trail.packs else ""
+        done = trail.packs.effects.beside(error, trail.run_id)
         done = NOTHING_HAS_RUN if isinstance(error, WrongCalls) else done
         text = f"{text}\n{done}" if done else text
         sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
-        asked = Asked(sanitize=sanitize, tools=tuple(trail.tools), owner=trail.caller.principal)
+        asked = Asked(sanitize=sanitize, tools=tuple(trail.packs.tools_called), owner=trail.caller.principal)
         printed = error.printed if isinstance(error, RunError) else ""
         texts = [*await self._printed(printed, trail, asked), await self._finish.text(text, asked)]
         reply = await self._reply(texts, trail, asked, type(error).__name__)
@@ -473,10 +465,6 @@ class Runner:
         if reached is None:
             return ""
         return await anyio.to_thread.run_sync(reached.instead, registry, self._find_tools, abandon_on_cancel=True)
-
-    def _was_assigned(self, trail: RunTrail, name: str) -> bool:
-        """Return whether an earlier run of this caller, which named no session, had a variable of that name."""
-        return self._sessions is not None and self._sessions.earlier.assigned(trail.caller.seat, name)
 
     def _meta(self, trail: RunTrail, error: str = "") -> dict[str, Any]:
         meta: dict[str, Any] = {"engine": self.engine.name, "run": trail.run_id}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,6 @@ from ot.config.models import Limits
 from ot.config.models import SessionSettings as Settings
 from ot.errors import LimitExceeded, RunError, SessionError, SessionLost
 from ot.execution.deadline import Deadline
-from ot.runtime.earlier_programs import EarlierPrograms
 from ot.runtime.engines.engine import Constant, Engine, EngineSession, Function, Missing, Outcome, Reach
 from ot.runtime.program import Program, parse_program
 
@@ -286,3 +286,29 @@ async def _acquire(turn: asyncio.Lock, deadline: Deadline) -> None:
     except TimeoutError:
         text = "another run in the same session did not end in time"
         raise LimitExceeded("run_seconds", text) from None
+
+
+MOST_SEATS = 64
+MOST_PROGRAMS = 5
+MAX_CHARACTERS = 10_000
+
+
+class EarlierPrograms:
+    """The last few programs of each caller; a bounded number of callers."""
+
+    def __init__(self) -> None:
+        self._by_seat: dict[str, deque[Program]] = {}
+
+    def note(self, seat: str, program: Program) -> None:
+        """Take a program that has run."""
+        if len(program.source) > MAX_CHARACTERS:
+            return
+        programs = self._by_seat.pop(seat, None) or deque(maxlen=MOST_PROGRAMS)
+        programs.append(program)
+        self._by_seat[seat] = programs
+        if len(self._by_seat) > MOST_SEATS:
+            del self._by_seat[next(iter(self._by_seat))]
+
+    def assigned(self, seat: str, name: str) -> bool:
+        """Return whether one of them gave *name* a meaning."""
+        return any(name in program.assigns for program in self._by_seat.get(seat, ()))

@@ -22,7 +22,6 @@ class SnippetRenderer:
     """Renders one template at a time in the guarded process."""
 
     def __init__(self) -> None:
-        """Start nothing yet."""
         self._process: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
 

@@ -1,4 +1,4 @@
-"""Expands ``$name key=value`` to the program that the snippet's template makes of it."""
+"""Writes out what the configuration names: ``$name key=value`` as its template says, and aliases as their tools."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any
 from ot.config.models import Snippet
 from ot.errors import SnippetError
 from ot.nearest_names import did_you_mean, listing
+from ot.runtime.program import Program
 from ot.runtime.snippet_renderer import SnippetRenderer
 
 MAX_ARGUMENTS = 200
@@ -68,7 +69,8 @@ class Snippets:
         rendered = await self._renderer.render(snippet.body, values, marker)
         if "error" in rendered:
             raise SnippetError(f"snippet '${invocation.name}': {rendered['error']}")
-        texts = {text for key, text in invocation.arguments.items() if _is_text(snippet, key)}
+        of_text = {name for name, param in snippet.params.items() if param.type == "str"}
+        texts = {text for key, text in invocation.arguments.items() if key in of_text}
         return place_values(rendered["text"], rendered["values"], marker, invocation.name, texts)
 
 
@@ -131,11 +133,6 @@ def _unquoted(value: str) -> str:
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
         value = value[1:-1]
     return value.replace("\\=", "=")
-
-
-def _is_text(snippet: Snippet, name: str) -> bool:
-    param = snippet.params.get(name)
-    return param is not None and param.type == "str"
 
 
 def snippet_values(invocation: Invocation, snippet: Snippet) -> dict[str, Any]:
@@ -205,16 +202,13 @@ def _marked_tokens(text: str, marker: str, name: str) -> list[tokenize.TokenInfo
             elif token.type == tokenize.FSTRING_END:
                 openings.pop()
             elif marker in token.string:
-                _refuse_raw(openings[-1] if token.type == tokenize.FSTRING_MIDDLE else token.string, name)
+                literal = openings[-1] if token.type == tokenize.FSTRING_MIDDLE else token.string
+                if re.match(r"[a-z]?r[a-z]?['\"]", literal, re.IGNORECASE):
+                    raise SnippetError(f"snippet '${name}' puts a value into a raw string: use a plain one")
                 marked.append(token)
     except (tokenize.TokenError, SyntaxError) as error:
         raise SnippetError(f"snippet '${name}' does not expand to Python: {error.args[0]}") from None
     return marked
-
-
-def _refuse_raw(literal: str, name: str) -> None:
-    if re.match(r"[a-z]?r[a-z]?['\"]", literal, re.IGNORECASE):
-        raise SnippetError(f"snippet '${name}' puts a value into a raw string: use a plain one")
 
 
 def _replace(lines: list[str], token: tokenize.TokenInfo, written: str) -> None:
@@ -245,3 +239,14 @@ def _scalar(text: str) -> Any:
         return text
     is_number = isinstance(scalar, int) or (isinstance(scalar, float) and math.isfinite(scalar))
     return scalar if scalar is None or is_number else text
+
+
+def expand_aliases(program: Program, aliases: Mapping[str, str]) -> Program:
+    """Return *program* with every read of an alias written out; lines stay where they are."""
+    used = (program.loads & aliases.keys()) - program.binds
+    if not used:
+        return program
+    # An alias is a tool, and a tool has no attributes: `file.read` is the pack, whatever `file` is an alias of.
+    packs = {id(node.value) for node in program.nodes if isinstance(node, ast.Attribute)}
+    names = [node for node in program.nodes if isinstance(node, ast.Name) and node.id in used and id(node) not in packs]
+    return program.edited((*program.span(node), aliases[node.id]) for node in names)

@@ -289,11 +289,12 @@ def _asked_about(given: ast.expr, packs: Collection[str]) -> str:
 
 
 # ---------------------------------------------------------------- ways to start main()
+MAIN: Final = "__name__ == '__main__'"
 
 
 def _main_block(program: Program, packs: Collection[str]) -> Iterator[Edit]:
     block = program.tree.body[-1] if program.tree.body else None
-    if not isinstance(block, ast.If) or block.orelse or not _is_main(block.test):
+    if not isinstance(block, ast.If) or block.orelse or ast.unparse(block.test) != MAIN:
         return
     start, end = program.span(block)
     body = block.body[0]
@@ -303,14 +304,6 @@ def _main_block(program: Program, packs: Collection[str]) -> Iterator[Edit]:
     first = min(node.lineno for node in (body, *getattr(body, "decorator_list", ())))
     lines = program.source.encode()[:end].decode().split("\n")[first - 1 :]
     yield start, end, "\n" * (first - block.lineno) + normalise_indentation("\n".join(lines))
-
-
-def _is_main(test: ast.expr) -> bool:
-    match test:
-        case ast.Compare(ast.Name("__name__"), [ast.Eq()], [ast.Constant("__main__")]):
-            return True
-        case _:
-            return False
 
 
 def _asyncio_runs(program: Program, packs: Collection[str]) -> Iterator[Edit]:
@@ -336,17 +329,18 @@ def _bare_coroutines(program: Program, packs: Collection[str]) -> Iterator[Edit]
     ours = _own_coroutines(program)
     awaited = _handed_on(program)
     for node in outside_functions(program.tree.body):
+        found: list[ast.expr] = []
         match node:
-            case ast.Expr(ast.Call() as call) | ast.Return(ast.Call() as call) if _name(call.func) in ours:
-                yield from _awaiting(program, call)
-            case ast.Assign([ast.Name(name)], ast.Call() as call) if _name(call.func) in ours and name not in awaited:
-                yield from _awaiting(program, call)
+            case ast.Expr(call) | ast.Return(ast.Call() as call):
+                found = [call]
+            case ast.Assign([ast.Name(name)], call) if name not in awaited:
+                found = [call]
             case ast.Call(ast.Name("print"), arguments):
-                for given in arguments:
-                    if isinstance(given, ast.Call) and _name(given.func) in ours:
-                        yield from _awaiting(program, given)
+                found = arguments
             case _:
                 continue
+        starts = [program.span(call)[0] for call in found if isinstance(call, ast.Call) and _name(call.func) in ours]
+        yield from ((start, start, "await ") for start in starts)
 
 
 def _own_coroutines(program: Program) -> set[str]:
@@ -371,11 +365,6 @@ def _handed_on(program: Program) -> set[str]:
         may_await = isinstance(node, ast.Await) or (isinstance(node, ast.Call) and _name(node.func) != "print")
         waiting.extend((child, inside or may_await) for child in ast.iter_child_nodes(node))
     return found
-
-
-def _awaiting(program: Program, call: ast.Call) -> Iterator[Edit]:
-    start = program.span(call)[0]
-    yield start, start, "await "
 
 
 def _name(node: ast.expr) -> str:

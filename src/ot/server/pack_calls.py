@@ -20,8 +20,7 @@ from ot.execution.failure_form import failure_form
 from ot.registry.announced_tool import FORM, IDEMPOTENCY_KEY, META, form_of, mapping_of
 from ot.registry.proxy_target import BLOCK
 from ot.registry.tool import Tool
-from ot.runtime.reply import BareReply, Reply
-from ot.runtime.reply_blocks import block_ids
+from ot.runtime.reply import BareReply, Reply, block_ids
 from ot.runtime.run_events import Progress, RunEvent, TellEvent
 from ot.server.pack_tools import PackTools
 from ot.servers.call import block_id

@@ -47,7 +47,12 @@ class SpoolDirectories:
 
     def total_bytes(self) -> int:
         """Return how much all servers have spooled."""
-        return _size(self._place)
+        total = 0
+        for directory, _, names in self._place.walk():
+            for name in names:
+                with suppress(OSError):  # it is gone by now
+                    total += (directory / name).lstat().st_size
+        return total
 
     def close(self) -> None:
         """Remove this server's own."""
@@ -85,7 +90,7 @@ def _is_held(path: str) -> bool:
         os.close(fd)
 
 
-def _entries(place: Path | str) -> list[os.DirEntry[str]]:
+def _entries(place: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(place) as found:
             return list(found)
@@ -98,14 +103,3 @@ def _remove(entry: os.DirEntry[str]) -> None:
         shutil.rmtree(entry.path, ignore_errors=True)
     else:
         os.unlink(entry.path)  # noqa: PTH108 - an entry's path is a text
-
-
-def _size(place: Path | str) -> int:
-    total = 0
-    for entry in _entries(place):
-        with suppress(OSError):  # it is gone by now
-            if entry.is_dir(follow_symlinks=False):
-                total += _size(entry.path)
-            else:
-                total += entry.stat(follow_symlinks=False).st_size
-    return total

@@ -10,8 +10,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable
-from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from contextvars import Context
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,8 +23,7 @@ from ot.processes.pool import MAX_WAITING, Leased
 from ot.registry.tool import Tool
 from ot.workers.pack_environment import PackEnvironment
 from ot.workers.spec import WorkerSpec
-from ot.workers.worker_requests import WorkerRequests
-from ot.workers.worker_wire import WorkerWire, is_reply
+from ot.workers.worker_wire import PendingCall, WorkerRequests, WorkerWire, is_reply
 from ot_sdk import bootstrap, tagged, wire
 from ot_sdk.errors import FrameTooLarge, NotPlain
 from ot_sdk.images import KINDS
@@ -47,17 +45,6 @@ class NotReceived(WorkerDied):
     """The process ended before it had read the call: another can carry it out."""
 
 
-@dataclass
-class _Pending:
-    """A call that has not been answered yet, and how many bytes the worker must have read to know of it."""
-
-    tool: Tool
-    context: CallContext
-    answer: asyncio.Future[dict[str, Any]]
-    known_after: int
-    variables: Context = field(default_factory=copy_context)
-
-
 class Worker(Leased):
     """Speaks to one process; every answer finds its call by id, and none is taken for another's."""
 
@@ -76,7 +63,7 @@ class Worker(Leased):
         self._spool = spool
         self._prefix = secrets.token_hex(8)
         self._numbers = itertools.count(1)
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, PendingCall] = {}
         self._starting: asyncio.Future[dict[str, Any]] | None = None
         self._pack_logger = logging.getLogger(f"ot_tools.{spec.pack}")
         self._requests = WorkerRequests(spec.pack, connection.write)
@@ -168,7 +155,7 @@ class Worker(Leased):
             raise self._death(NotReceived, await self._process.wait())
         call_id = f"{self._prefix}-{next(self._numbers)}"
         self._wire.write(self._call_frame(call_id, tool, arguments, context))
-        pending = _Pending(tool, context, asyncio.get_running_loop().create_future(), self._wire.written)
+        pending = PendingCall(tool, context, asyncio.get_running_loop().create_future(), self._wire.written)
         self._pending[call_id] = pending
         try:
             return self._result(tool, await pending.answer)
@@ -219,7 +206,7 @@ class Worker(Leased):
             logger.warning("the worker of %s names a file that cannot be taken: %s", self.spec.pack, error)
         return taken
 
-    async def _cancel(self, call_id: str, pending: _Pending) -> None:
+    async def _cancel(self, call_id: str, pending: PendingCall) -> None:
         """Interrupt the call; a worker that does not answer to that is killed: nobody knows what it would do next."""
         if self._wire.is_over:
             return

@@ -19,8 +19,8 @@ from callers import ME
 from ot.config.principal import os_user
 from ot.errors import ToolBusy, ToolFailed, ToolUnavailable
 from ot.execution.backends import in_process
-from ot.execution.backends.backend import CallContext
 from ot.execution.backends.in_process import InProcessBackend
+from ot.execution.call_context import CallContext
 from ot.execution.caller import Caller
 from ot.execution.heavy_calls import HERE, HERE_WITH_HELPERS, HeavyCalls
 from ot.execution.tool_context import ToolContext, current_tool_context

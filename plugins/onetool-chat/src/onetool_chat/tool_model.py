@@ -21,7 +21,7 @@ from onetool_chat.settings import Chat
 from ot.config.models import Config
 from ot.config.secrets import Secrets
 from ot.errors import BadReply, ChatError, ChatTimeout, redact_error
-from ot.execution.language_model import OpenModel
+from ot.execution.call_context import OpenModel
 from ot.execution.schema_check import Validator, validators_of
 from ot.execution.tool_context import wait_in_thread
 from ot.log_span import LogSpan

@@ -22,8 +22,8 @@ import anyio.to_thread
 from ot.errors import InvalidArguments, ToolBusy, ToolFailed, ToolUnavailable
 from ot.execution import tool_context
 from ot.execution.arguments import invalid
-from ot.execution.backends.backend import Begun, CallContext
-from ot.execution.eager_task import eager_task
+from ot.execution.backends.backend import Begun, eager_task
+from ot.execution.call_context import CallContext
 from ot.execution.tool_context import ToolContext, TooMuchHere, WorkAllowance
 from ot.files.run_writes import AsksFirst
 from ot.registry.tool import Tool
@@ -238,11 +238,11 @@ class _ThreadedCall:
     """One synchronous call in a thread; given up while it runs, its answer is dropped."""
 
     __slots__ = (
-        "_around", "_done", "_error", "_given_up", "_loop", "_threads", "_told", "_tool", "_value", "_work", "context",
+        "_around", "_done", "_error", "_given_up", "_loop", "_told", "_tool", "_value", "_work", "context", "threads",
     )  # fmt: skip
 
     def __init__(self, tool: Tool, work: Callable[[], Any], around: ToolContext, threads: _Threads) -> None:
-        self._tool, self._work, self._around, self._threads = tool, work, around, threads
+        self._tool, self._work, self._around, self.threads = tool, work, around, threads
         self._loop = asyncio.get_running_loop()
         self.context = copy_context()
         self._told: list[Callable[[Any], object]] = []
@@ -265,11 +265,7 @@ class _ThreadedCall:
     def fail(self, error: Exception) -> None:
         """End without a thread."""
         self._error = failure(self._tool, error)
-        self.tell()
-
-    def tell(self) -> None:
-        """Let the event loop know that the thread is done with it."""
-        self._threads.tell(self)
+        self.threads.tell(self)
 
     def end(self) -> None:
         """Tell that it has ended, on the event loop."""
@@ -304,7 +300,7 @@ class _ThreadedCall:
         """Drop the answer; a call that has not started never will."""
         if not self._done:
             self._given_up = True
-            self._threads.give_up(self)
+            self.threads.give_up(self)
             self.end()
         return self._given_up
 
@@ -331,7 +327,7 @@ class _CallThread(threading.Thread):
                 return
             call.context.run(call.run)
             self.idle.append(self)
-            call.tell()
+            call.threads.tell(call)
             del call  # what it holds
 
 

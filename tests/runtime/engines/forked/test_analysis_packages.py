@@ -16,9 +16,8 @@ from ot.config.models import Engines, Limits
 from ot.errors import EngineUnavailable
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.choice import EngineChoice
-from ot.runtime.engines.forked.analysis_packages import AnalysisPackages, imports_packages
 from ot.runtime.engines.forked.exact import ExactEngine
-from ot.runtime.engines.forked.jail_command import Packages
+from ot.runtime.engines.forked.jail_command import AnalysisPackages, Packages, imports_packages
 from ot.runtime.program import parse_program
 from ot.workers.pack_environment import PackEnvironments
 from run_app import error_of, running_app, value_of

@@ -12,13 +12,12 @@ from functools import partial
 from pathlib import PurePath
 from typing import Any
 
-import anyio.to_thread
 import orjson
 
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
+from ot.execution.backends.backend import eager_task
 from ot.execution.deadline import Deadline
-from ot.execution.eager_task import eager_task
 from ot.runtime.engines.engine import Constant, Function, Outcome, PrintCapture, Reach, StillbornRun
 from ot.runtime.engines.failures import await_hint, builtin_exception, computed_too_long
 from ot.runtime.engines.forked.child_process import Child, Death
@@ -29,10 +28,9 @@ from ot.runtime.engines.forked.messages import (
     QUICK_BYTES,
     failure_answer,
     file_answer,
-    read_anywhere,
+    read_in_thread,
     read_notice,
     read_request,
-    tried,
     value_answer,
 )
 from ot.runtime.program import Program
@@ -61,7 +59,6 @@ class AnswerTurns:
     """Has one request answered in a turn of the event loop, whichever run's: everybody else waits for no more."""
 
     def __init__(self) -> None:
-        """Begin with nobody waiting."""
         self._waiting: deque[Callable[[], None]] = deque()
 
     def wait(self, answer: Callable[[], None]) -> None:
@@ -206,7 +203,7 @@ class ForkedRun:
 
     async def _read_long(self, payload: bytes) -> None:
         try:
-            self._told(await anyio.to_thread.run_sync(tried, self._read_notice, payload, abandon_on_cancel=True))
+            self._told(await read_in_thread(self._read_notice, payload))
         finally:
             self._reading = None
         self._read_notices()
@@ -285,7 +282,7 @@ class ForkedRun:
                 request = (
                     self._read_request(payload)
                     if len(payload) <= QUICK_BYTES
-                    else await read_anywhere(self._read_request, payload)
+                    else (await read_in_thread(self._read_request, payload))()
                 )
             except MALFORMED as error:
                 return self._malformed(error)

@@ -1,8 +1,11 @@
-"""The commands that start a zygote: in its own namespaces where they are available, and without."""
+"""The commands that start a zygote, in namespaces of its own where they are available, and what it may import."""
 
 from __future__ import annotations
 
+import ast
+import json
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -12,6 +15,9 @@ from pathlib import Path
 
 import ot
 import ot_sdk
+from ot.errors import EngineUnavailable, ToolUnavailable
+from ot.runtime.program import Program
+from ot.workers.pack_environment import PackEnvironments
 
 JAIL = Path(__file__).parent / "jail"
 INSIDE = "/onetool"
@@ -75,7 +81,8 @@ def _in_namespaces(
     for path in needed:
         argv += ["--ro-bind-try", path, path]
     for link in LINKS:
-        argv += _library(link)
+        target = ["--symlink", str(Path(link).readlink())] if Path(link).is_symlink() else ["--ro-bind-try", link]
+        argv += [*target, link]
     for inner, outer in _own_code().items():
         argv += ["--ro-bind", str(outer), f"{INSIDE}/{inner}"]
     if packages:
@@ -96,12 +103,6 @@ def _needed(python: str) -> list[str]:
         sysconfig.get_path("platstdlib", vars={"platbase": sys.base_exec_prefix}),
     ]
     return [*dict.fromkeys([*SYSTEM, *own, *([str(library)] if library.suffix != ".a" and library.is_file() else [])])]
-
-
-def _library(path: str) -> list[str]:
-    if not Path(path).is_symlink():
-        return ["--ro-bind-try", path, path]
-    return ["--symlink", str(Path(path).readlink()), path]
 
 
 def _own_code() -> dict[str, Path]:
@@ -135,3 +136,59 @@ def _script(root: str, control_fd: int, imports: str) -> str:
         # By this a zygote that has outlived its server is known.
         f" # of server {os.getpid()}"
     )
+
+
+SETTING = "engines.exact.packages"
+FILE = "packages.py"
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+INSTALL_SECONDS = 600.0
+
+
+class AnalysisPackages:
+    """Makes one environment of *requirements*, kept for good; it has nothing to do with the server's own."""
+
+    def __init__(self, requirements: Sequence[str], environments: PackEnvironments) -> None:
+        """Install *requirements* where the environments of packs are kept."""
+        self.requirements = tuple(requirements)
+        self._environments = environments
+
+    async def installed(self) -> Packages:
+        """Return where they are, once they are there.
+
+        Raises:
+            EngineUnavailable: They cannot be installed.
+        """
+        dependencies = ", ".join(json.dumps(requirement) for requirement in self.requirements)
+        lines = ("/// script", f'requires-python = "=={VERSION}.*"', f"dependencies = [{dependencies}]", "///")
+        header = "".join(f"# {line}\n" for line in lines)
+        try:
+            found = await self._environments.prepare(SETTING, {FILE: header.encode()}, FILE, budget=INSTALL_SECONDS)
+        except ToolUnavailable as error:
+            raise EngineUnavailable("exact", f"{SETTING} cannot be installed: {error.why}") from None
+        return Packages(site_packages(found.python), self._names())
+
+    async def aclose(self) -> None:
+        """Stop what is under way."""
+        await self._environments.aclose()
+
+    def _names(self) -> tuple[str, ...]:
+        names = [NAME.match(requirement.strip()) for requirement in self.requirements]
+        return tuple(name.group().replace("-", "_") for name in names if name)
+
+
+def site_packages(python: Path) -> Path:
+    """Return where the environment of *python* keeps its packages."""
+    return python.parent.parent / "lib" / f"python{VERSION}" / "site-packages"
+
+
+def imports_packages(program: Program) -> bool:
+    """Return whether *program* imports anything that is not in the standard library."""
+    names = (name for node in program.nodes_of(ast.Import, ast.ImportFrom) for name in _imported(node))
+    return any(name.partition(".")[0] not in sys.stdlib_module_names for name in names)
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.module else []

@@ -67,11 +67,8 @@ def read_request(payload: bytes, most_parts: int) -> Request:
         names, values, args = decode(names), [*map(decode, values)], [*map(decode, args)]
     if message["t"] != "call" or not _are_names(names):
         raise ValueError("no such request")
-    return Request(pack, name, args, dict(zip(names, values, strict=True)), _line(message.get("l")))
-
-
-def _line(said: Any) -> int | None:
-    return said if type(said) is int and 0 < said <= MAX_LINE else None
+    line = said if type(said := message.get("l")) is int and 0 < said <= MAX_LINE else None
+    return Request(pack, name, args, dict(zip(names, values, strict=True)), line)
 
 
 def _file_request(payload: bytes) -> Request:
@@ -123,23 +120,18 @@ def _large_notice(payload: bytes) -> tuple[dict[str, Any], Unread]:
 
 
 def _message(payload: bytes) -> dict[str, Any]:
-    message = _loaded(payload)
+    try:
+        message = orjson.loads(payload)
+    except orjson.JSONDecodeError as error:
+        if "Not enough memory" in error.msg:  # it has no other way to say so
+            raise MemoryError(error.msg) from None
+        raise
     if type(message) is not dict:
         raise ValueError("a message is not an object")
     return message  # pyright: ignore[reportUnknownVariableType] - of JSON types
 
 
-def _loaded(payload: bytes) -> Any:
-    try:
-        return orjson.loads(payload)
-    except orjson.JSONDecodeError as error:
-        if "Not enough memory" in error.msg:  # it has no other way to say so
-            raise MemoryError(error.msg) from None
-        raise
-
-
-def tried[T](read: Callable[[bytes], T], payload: bytes) -> Callable[[], T]:
-    """Return what gives the value that *read* made, or raises what it raised: for reading in a thread."""
+def _tried[T](read: Callable[[bytes], T], payload: bytes) -> Callable[[], T]:
     try:
         value = read(payload)
     except (*MALFORMED, MemoryError) as error:
@@ -151,11 +143,9 @@ def _raise(error: Exception) -> NoReturn:
     raise error
 
 
-async def read_anywhere[T](read: Callable[[bytes], T], payload: bytes) -> T:
-    """Return what *read* makes of *payload*: here when it is short, in a thread when it is long."""
-    if len(payload) <= QUICK_BYTES:
-        return read(payload)
-    return (await anyio.to_thread.run_sync(tried, read, payload, abandon_on_cancel=True))()
+async def read_in_thread[T](read: Callable[[bytes], T], payload: bytes) -> Callable[[], T]:
+    """Return what gives the value that *read* made of *payload* in a thread, or raises what it raised."""
+    return await anyio.to_thread.run_sync(_tried, read, payload, abandon_on_cancel=True)
 
 
 async def value_answer(value: Any) -> bytes:

@@ -244,7 +244,9 @@ class ZygoteProcess:
         return waiting.set_result((socket.socket(fileno=fds[0]), fds[1], told["pid"]))
 
     def _lost(self, why: str) -> None:
-        self._stop_listening()
+        if self._loop is not None:
+            self._loop.remove_reader(self._control.fileno())
+            self._loop = None
         while waiting := self._next_asked():
             if not waiting.done():
                 waiting.set_exception(EngineCrashed(why))
@@ -256,11 +258,6 @@ class ZygoteProcess:
             return None
         self._turns.release()
         return self._waiting.popleft()
-
-    def _stop_listening(self) -> None:
-        if self._loop is not None:
-            self._loop.remove_reader(self._control.fileno())
-            self._loop = None
 
     # ---------------------------------------------------------------- the end
 

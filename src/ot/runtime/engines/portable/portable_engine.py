@@ -12,10 +12,10 @@ from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, NotSupported, Overloaded, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import EngineHealth, Outcome, Reach, StillbornRun
-from ot.runtime.engines.portable.finished_values import with_finished_values
 from ot.runtime.engines.portable.gaps import find_gaps
 from ot.runtime.engines.portable.portable_run import Memory, PortableRun, with_prelude
 from ot.runtime.engines.portable.ready_sessions import AHEAD, ReadySessions
+from ot.runtime.engines.portable.refusals import with_finished_values
 from ot.runtime.program import Program
 
 SUSPENSIONS_PER_CALL = 3

@@ -8,7 +8,7 @@ import contextlib
 import re
 import secrets
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,10 +19,9 @@ from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed,
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, PrintCapture, Reach, StillbornRun
 from ot.runtime.engines.failures import await_hint, builtin_exception, computed_too_long
-from ot.runtime.engines.portable.finished_values import with_finished_values
 from ot.runtime.engines.portable.gaps import find_gaps
 from ot.runtime.engines.portable.portable_files import PortableFiles, without_default_encoding
-from ot.runtime.engines.portable.refusals import OTHERWISE, REFUSED, refusal
+from ot.runtime.engines.portable.refusals import OTHERWISE, REFUSED, refusal, with_finished_values
 from ot.runtime.program import Program
 
 SUSPENSIONS = re.compile(r"suspension limit \d+ exceeded")
@@ -107,7 +106,10 @@ class PortableRun:
             hidden = self._memory.binds
             packs = [name for name in self.program.loads if name not in hidden and self.reach.has_pack(name)]
             inputs = {name: self._handle(name) for name in packs}
-            await self._define(session)
+            # Names that are used as if they had a meaning get it, but for those that the session knows.
+            if missing := [text for name, text in self.program.prelude if name not in hidden]:
+                self._memory.begin()
+                await session.feed_run("\n".join(missing), print_callback=self.printed)
             self._source = self._memory.begin()
             if self.program.awaited:
                 self._memory.awaited[self._source] = self.program.awaited
@@ -138,12 +140,6 @@ class PortableRun:
             tolerated=(*self._rows, *([LAST_ASSIGNMENT] if answered else [])),
             notes=tuple(self._files.notes),
         )
-
-    async def _define(self, session: monty.AsyncMontySession) -> None:
-        """Give the names a meaning that the program uses as if they had one, but for those that the session knows."""
-        if missing := [text for name, text in self.program.prelude if name not in self._memory.binds]:
-            self._memory.begin()
-            await session.feed_run("\n".join(missing), print_callback=self.printed)
 
     async def _answers(self, session: monty.AsyncMontySession) -> list[Any]:
         """Return what the program assigned last, in a list, if that is its answer and would be CPython's too."""
@@ -215,7 +211,7 @@ class PortableRun:
     async def _answer_system(self, snapshot: monty.AsyncFunctionSnapshot) -> Any:
         name = snapshot.function_name
         if self._files.knows(name):
-            return await self._resume(snapshot, self._file(name, snapshot.args, snapshot.kwargs))
+            return await self._resume(snapshot, self._answer(self._files.answer(name, snapshot.args, snapshot.kwargs)))
         if name not in ("system.sleep", "system.async_sleep"):
             return await snapshot.resume_not_handled() if snapshot.is_os_function else await snapshot.resume_auto()
         seconds = float(snapshot.args[0]) if snapshot.args else 0.0
@@ -226,16 +222,6 @@ class PortableRun:
             return await self._resume(snapshot, self._sleep(seconds))
         self._calls[snapshot.call_id] = asyncio.create_task(self._sleep(seconds))
         return await snapshot.resume({"future": ...})
-
-    async def _file(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Answer:
-        try:
-            return {"return_value": await self._files.answer(name, args, kwargs)}
-        except RunError as end:
-            self._end = end
-            return {"exception": RuntimeError("the run has ended")}
-        except (OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
-            self._failures.add(_text(error))
-            return {"exception": error}
 
     @staticmethod
     async def _sleep(seconds: float) -> Answer:
@@ -282,8 +268,8 @@ class PortableRun:
             # The program must not catch this: the run ends at the next step.
             self._end = end
             return {"exception": RuntimeError("the run has ended")}
-        except OneToolError as error:
-            failure = builtin_exception(error)
+        except (OneToolError, OSError, ValueError, TypeError, RuntimeError, MemoryError) as error:
+            failure = builtin_exception(error) if isinstance(error, OneToolError) else error
             self._failures.add(_text(failure))
             return {"exception": failure}
 

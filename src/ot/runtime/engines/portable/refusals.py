@@ -1,16 +1,23 @@
-"""The portable engine's own refusals, in our words: what it lacks, and what to write instead."""
+"""The portable engine's own refusals, in our words: what it lacks, and what to write instead.
+
+One is no refusal: asyncio may be given values of calls that were made before, as far as a program's text shows them.
+"""
 
 from __future__ import annotations
 
+import ast
 import builtins
 import io
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from ot.runtime.engines.portable.gaps.library import ANY_NAME, BUILTINS, INSTEAD_OF_NAME, LACKING_ATTRIBUTES, TYPES
+from ot.runtime.engines.portable.gaps.names import Names
 from ot.runtime.engines.portable.gaps.rules import MODULES, Rule
+from ot.runtime.program import Edit, Program
 
 REFUSED: Final = "NotImplementedError"
 OTHERWISE: Final = "write it in other words; the exact engine runs all of Python"
@@ -135,3 +142,74 @@ def _instead(found: dict[str, str | None], name: str, source: str) -> str:
         return "write the text out, or keep the value in a variable"
     is_called = re.search(rf"\.{name}\s*\(", source)
     return ANY_NAME if is_called else f"a method can only be called, not held: use lambda *args: x.{name}(*args)"
+
+
+ROW = "finished-value"
+"""The name of this in the table of tolerances."""
+VALUE = "__ot_value__"
+DEFINITION = (VALUE, f"async def {VALUE}(value):\n    return value")
+TAKE_ONE = frozenset({"asyncio.create_task", "asyncio.ensure_future", "asyncio.wait_for"})
+SEQUENCES = (ast.List, ast.Tuple)
+COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
+
+
+def with_finished_values(program: Program, packs: Collection[str]) -> Program:
+    """Return *program* with values that asyncio is given made coroutines that give them."""
+    if "asyncio" not in program.source and "await" not in program.source:
+        return program
+    found = _Found(program, Names(program.nodes, packs))
+    edits = list(found.edits())
+    if not edits:
+        return program
+    rows = (*program.tolerated, ROW)
+    return replace(program.edited(edits), prelude=(*program.prelude, DEFINITION), tolerated=rows)
+
+
+class _Found:
+    """What a program gives to asyncio that has its value already."""
+
+    def __init__(self, program: Program, names: Names) -> None:
+        self._program = program
+        self._names = names
+
+    def edits(self) -> Iterator[Edit]:
+        for node in self._names.of(ast.Await):
+            if isinstance(node.value, ast.Name) and self._is_value(node.value):
+                yield from self._instead(node.value, node.value, f"{VALUE}(", ")")
+        for call, path in self._names.calls:
+            if path in TAKE_ONE and call.args and self._is_value(call.args[0]):
+                yield from self._instead(call, call.args[0], f"{VALUE}(", ")")
+            elif path == "asyncio.as_completed" and call.args and self._is_list(call.args[0]):
+                yield from self._instead(call, call.args[0], f"[{VALUE}(__ot_item__) for __ot_item__ in ", "]")
+            elif path == "asyncio.gather":
+                yield from self._gathered(call)
+        for node in self._names.of(ast.Attribute):
+            if self._names.path(node) == "asyncio.TimeoutError":  # another name of the same class
+                yield (*self._program.span(node), "TimeoutError")
+
+    def _gathered(self, call: ast.Call) -> Iterator[Edit]:
+        for given in call.args:
+            if isinstance(given, ast.Name) and self._is_value(given):
+                yield from self._instead(given, given, f"{VALUE}(", ")")
+            elif isinstance(given, ast.Starred) and isinstance(given.value, ast.Name) and self._is_list(given.value):
+                yield from self._instead(given.value, given.value, f"[{VALUE}(__ot_item__) for __ot_item__ in ", "]")
+
+    def _is_value(self, expr: ast.expr) -> bool:
+        """Whether *expr* is a call of a tool that is not awaited, or the only thing that a variable ever is."""
+        if isinstance(expr, ast.Name):
+            expr = self._names.only_value(expr) or expr
+        is_call = isinstance(expr, ast.Call) and self._names.is_pack(expr.func)
+        return is_call and self._program.span(expr) not in self._program.awaited
+
+    def _is_list(self, expr: ast.expr) -> bool:
+        if isinstance(expr, ast.Name):
+            expr = self._names.only_value(expr) or expr
+        if isinstance(expr, COMPREHENSIONS):
+            return self._is_value(expr.elt)
+        return isinstance(expr, SEQUENCES) and all(map(self._is_value, expr.elts))
+
+    def _instead(self, whole: ast.expr, expr: ast.expr, before: str, after: str) -> Iterator[Edit]:
+        start, end = self._program.span(whole)
+        first, last = self._program.span(expr)
+        yield start, first, before
+        yield last, end, after

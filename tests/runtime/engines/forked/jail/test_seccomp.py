@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from ot.runtime.engines.forked.jail.seccomp import ALLOW, ERRNO, KILL, THREAD_FLAGS, assemble
+from ot.runtime.engines.forked.jail.kernel import ALLOW, ERRNO, KILL, THREAD_FLAGS, assemble
 from ot.runtime.engines.forked.jail.syscalls import ALLOWED, AUDIT_ARCH, CHECKED, number
 
 MACHINES = sorted(AUDIT_ARCH)

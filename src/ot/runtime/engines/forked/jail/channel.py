@@ -68,7 +68,7 @@ class Channel:
         self._sending = threading.Lock()
         self._changed = threading.Condition()
         self._reading = False
-        self.before_call: Callable[[], None] = _do_nothing
+        self.before_call: Callable[[], None] = lambda: None
         """What has to be done before a tool is called."""
         self.program = ""
         """What tracebacks call the program that is running."""
@@ -207,10 +207,6 @@ class Channel:
         payload = bytes(memoryview(self._buffer)[HEADER.size : HEADER.size + size])
         del self._buffer[: HEADER.size + size]
         return number, payload
-
-
-def _do_nothing() -> None:
-    pass
 
 
 def _settle(future: asyncio.Future[bytes], payload: bytes) -> None:

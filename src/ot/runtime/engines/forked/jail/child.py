@@ -12,11 +12,10 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ot.runtime.engines.forked.jail import awaiting, code
+from ot.runtime.engines.forked.jail import code
 from ot.runtime.engines.forked.jail.channel import Channel, MessageTooLarge, dumps, loads
 from ot.runtime.engines.forked.jail.file_stubs import FileStubs
-from ot.runtime.engines.forked.jail.packs import Door, Pack, later
-from ot.runtime.engines.forked.jail.values import ResultEncoder
+from ot.runtime.engines.forked.jail.packs import Door, Pack, ResultEncoder, later
 from ot_sdk.errors import NotPlain
 from ot_sdk.tagged import decode
 
@@ -30,8 +29,8 @@ NO_VALUE = object()
 NAMES: Mapping[str, Any] = {
     code.LATER: later,
     code.NO_VALUE: NO_VALUE,
-    code.AWAITABLE: awaiting.awaitable,
-    code.NO_LIST: awaiting.no_list,
+    code.AWAITABLE: code.awaitable,
+    code.NO_LIST: code.no_list,
     code.IMPORT_ALL: code.import_all,
 }
 LAST_ASSIGNMENT = "last-assignment"
@@ -129,7 +128,8 @@ def run_program(
         if files:
             files.flush()
         told = _value(value) or (_answers(start, namespace) if prints.is_unused else {})
-        ending = told | {"magic": _magic(namespace)} | _tolerated(told if value is NO_VALUE else {})
+        magic = {key: _wish(namespace[name]) for key, name in MAGIC.items() if name in namespace}
+        ending = told | {"magic": magic} | _tolerated(told if value is NO_VALUE else {})
     except BaseException as error:  # noqa: BLE001 - the program's own, of any kind
         if isinstance(error, MemoryError):
             reserve.clear()
@@ -155,7 +155,7 @@ def _namespace(channel: Channel, start: Mapping[str, Any], main: types.ModuleTyp
     sys.setrecursionlimit(RECURSION)
     for name, value in NAMES.items():
         setattr(builtins, name, value)
-    awaiting.used.clear()
+    code.used.clear()
     door = Door(channel, start["called"])
     namespace = vars(main)
     for name in MAGIC.values():
@@ -168,7 +168,7 @@ def _namespace(channel: Channel, start: Mapping[str, Any], main: types.ModuleTyp
 
 def _evaluated(start: Mapping[str, Any], namespace: dict[str, Any]) -> Any:
     if "asyncio" in start["source"]:
-        awaiting.accept_values()
+        code.accept_values()
     for name, statement in start.get("prelude", ()):
         if name not in namespace:  # a session may know it
             exec(statement, namespace)
@@ -211,12 +211,8 @@ def _answers(start: Mapping[str, Any], namespace: Mapping[str, Any]) -> dict[str
 
 
 def _tolerated(answered: Mapping[str, Any]) -> dict[str, Any]:
-    rows = [*awaiting.used, *([LAST_ASSIGNMENT] if answered else [])]
+    rows = [*code.used, *([LAST_ASSIGNMENT] if answered else [])]
     return {"tolerated": rows} if rows else {}
-
-
-def _magic(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _wish(namespace[name]) for key, name in MAGIC.items() if name in namespace}
 
 
 def _wish(value: Any) -> Any:
@@ -303,7 +299,6 @@ class PrintStream(io.TextIOBase):
         return not (self._sent or self._parts or self.dropped)
 
     def writable(self) -> bool:
-        """Return True."""
         return True
 
     def write(self, text: str, /) -> int:

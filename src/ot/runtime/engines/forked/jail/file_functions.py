@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ot.runtime.engines.forked.jail.file_stubs import BY_DESCRIPTOR, CHANGING, FIRST_DESCRIPTOR, LOOKING, OTHERS, PAIRS
+from ot.runtime.engines.forked.jail.file_stubs import CHANGING, FIRST_DESCRIPTOR, LOOKING, OTHERS, PAIRS
 from ot.runtime.engines.forked.jail.files import Handle, ProgramFiles, Row
 from ot.runtime.engines.forked.jail.memory_files import oserror
 
@@ -22,6 +22,11 @@ NO_DESCRIPTOR = (
     "that want a file of the system io.BytesIO(open(path, 'rb').read())"
 )
 WRITES = os.O_WRONLY | os.O_RDWR
+OF_FILES = {
+    "read": "read", "write": "write", "lseek": "seek", "fstat": "stat", "ftruncate": "truncate", "fsync": "send",
+    "fdatasync": "send",
+}  # fmt: skip
+"""Functions that take a descriptor, each with the method of its file."""
 DIRECTORY_ARGUMENTS = ("dir_fd", "src_dir_fd", "dst_dir_fd")
 
 
@@ -38,15 +43,12 @@ class RawFile(io.RawIOBase):
         self.mode = "rb+" if self._reads and self._writes else "rb" if self._reads else "wb"
 
     def readable(self) -> bool:
-        """Return whether it can be read."""
         return self._reads
 
     def writable(self) -> bool:
-        """Return whether it can be written."""
         return self._writes
 
     def seekable(self) -> bool:
-        """Return True."""
         return True
 
     def fileno(self) -> int:
@@ -54,7 +56,6 @@ class RawFile(io.RawIOBase):
         raise io.UnsupportedOperation(NO_DESCRIPTOR)
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill *buffer* as far as there is something."""
         self._require(self._reads, "not readable")
         data = self._handle.read(self._at, len(buffer))
         buffer[: len(data)] = data
@@ -71,7 +72,6 @@ class RawFile(io.RawIOBase):
         return b"".join(parts)
 
     def write(self, data: Any, /) -> int:
-        """Take *data*."""
         self._require(self._writes, "not writable")
         taken = bytes(data)
         if taken:
@@ -80,7 +80,6 @@ class RawFile(io.RawIOBase):
         return len(taken)
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Go to a place."""
         self._require(True, "")
         start = self._at if whence == 1 else self._handle.size() if whence == 2 else 0
         if start + offset < 0:
@@ -89,19 +88,16 @@ class RawFile(io.RawIOBase):
         return self._at
 
     def tell(self) -> int:
-        """Return the place."""
         self._require(True, "")
         return self._at
 
     def truncate(self, size: int | None = None, /) -> int:
-        """Cut it, or make it longer."""
         self._require(self._writes, "not writable")
         size = self._at if size is None else size
         self._handle.truncate(size)
         return size
 
     def stat(self) -> os.stat_result:
-        """Return its status."""
         return self._handle.stat()
 
     def send(self) -> None:
@@ -163,15 +159,12 @@ class Entry:
         return self._found
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Return whether it is a directory."""
         return modes.S_ISDIR(self._mode(follow_symlinks))
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Return whether it is a file."""
         return modes.S_ISREG(self._mode(follow_symlinks))
 
     def is_symlink(self) -> bool:
-        """Return whether it is a link."""
         return self._target is not None
 
     def is_junction(self) -> bool:
@@ -183,7 +176,6 @@ class Entry:
         return self._status().st_ino
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """Return its status."""
         return os.stat(self.path) if self.is_symlink() and follow_symlinks else self._status()  # noqa: PTH116 - as above
 
     def __fspath__(self) -> Any:
@@ -212,7 +204,6 @@ class Scan:
         self.close()
 
     def close(self) -> None:
-        """End it."""
         self._entries = iter(())
 
 
@@ -228,8 +219,7 @@ class Functions:
     # ---------------------------------------------------------------- looking
 
     def stat(self, path: Any, *, follow_symlinks: bool = True) -> os.stat_result:
-        where, at = self._place(path)
-        return where.stat(at, path, follow=follow_symlinks)
+        return self._do("stat", path, follow=follow_symlinks)
 
     def lstat(self, path: Any) -> os.stat_result:
         return self.stat(path, follow_symlinks=False)
@@ -241,32 +231,26 @@ class Functions:
             return False
 
     def listdir(self, path: Any = ".") -> list[Any]:
-        where, at = self._place(path)
-        names = where.names(at, path)
+        names = self._do("names", path)
         return [os.fsencode(name) for name in names] if isinstance(path, bytes) else names
 
     def scandir(self, path: Any = ".") -> Scan:
-        where, at = self._place(path)
-        return Scan(os.fspath(path), where.scan(at, path))
+        return Scan(os.fspath(path), self._do("scan", path))
 
     def readlink(self, path: Any) -> Any:
-        where, at = self._place(path)
-        found = where.link(at, path)
+        found = self._do("link", path)
         return os.fsencode(found) if isinstance(path, bytes) else found
 
     # ---------------------------------------------------------------- changing
 
     def mkdir(self, path: Any, mode: int = 0o777) -> None:
-        where, at = self._place(path)
-        where.make(at, path)
+        self._do("make", path)
 
     def rmdir(self, path: Any) -> None:
-        where, at = self._place(path)
-        where.remove(at, path, directory=True)
+        self._do("remove", path, directory=True)
 
     def remove(self, path: Any) -> None:
-        where, at = self._place(path)
-        where.remove(at, path, directory=False)
+        self._do("remove", path, directory=False)
 
     unlink = remove
 
@@ -279,18 +263,15 @@ class Functions:
     replace = rename
 
     def chmod(self, path: Any, mode: int, *, follow_symlinks: bool = True) -> None:
-        where, at = self._place(path)
-        where.touch(at, path, mode=mode)
+        self._do("touch", path, mode=mode)
 
     def utime(self, path: Any, times: Any = None, *, ns: Any = None, follow_symlinks: bool = True) -> None:
         if times is not None:
             ns = tuple(int(moment * 10**9) for moment in times)
-        where, at = self._place(path)
-        where.touch(at, path, times=ns or (time.time_ns(),) * 2)
+        self._do("touch", path, times=ns or (time.time_ns(),) * 2)
 
     def truncate(self, path: Any, length: int) -> None:
-        where, at = self._place(path)
-        where.truncate(at, path, length)
+        self._do("truncate", path, length)
 
     def symlink(self, src: Any, dst: Any, target_is_directory: bool = False) -> None:
         raise PermissionError(errno.EPERM, "a program makes no links; copy the file", dst)
@@ -327,37 +308,24 @@ class Functions:
         self._opened[number] = self.raw(path, flags)
         return number
 
-    def read(self, fd: int, count: int) -> bytes:
-        return self.of_descriptor(fd).read(count) or b""
+    def of_file(self, method: str) -> Callable[..., Any]:
+        """Return what does to a descriptor what *method* does to its file."""
 
-    def write(self, fd: int, data: Any) -> int:
-        return self.of_descriptor(fd).write(data)
+        def function(fd: int, *args: Any) -> Any:
+            return getattr(self.of_descriptor(fd), method)(*args)
+
+        return function
 
     def close(self, fd: int) -> None:
         self.of_descriptor(fd).close()
         del self._opened[fd]
-
-    def lseek(self, fd: int, position: int, how: int) -> int:
-        return self.of_descriptor(fd).seek(position, how)
-
-    def fstat(self, fd: int) -> os.stat_result:
-        return self.of_descriptor(fd).stat()
-
-    def fsync(self, fd: int) -> None:
-        self.of_descriptor(fd).send()
-
-    fdatasync = fsync
-
-    def ftruncate(self, fd: int, length: int) -> None:
-        self.of_descriptor(fd).truncate(length)
 
     def isatty(self, fd: int) -> bool:
         return False
 
     def raw(self, path: Any, flags: int) -> RawFile:
         """Return the file at *path*, open as *flags* say."""
-        where, at = self._place(path)
-        handle: Handle = where.open(at, path, how_to_open(flags))
+        handle: Handle = self._do("open", path, how_to_open(flags))
         if flags & os.O_TRUNC and not flags & os.O_CREAT:
             handle.truncate(0)
         return RawFile(handle, path, flags)
@@ -367,6 +335,10 @@ class Functions:
         if fd not in self._opened:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         return self._opened[fd]
+
+    def _do(self, step: str, path: Any, *args: Any, **kwargs: Any) -> Any:
+        where, at = self._place(path)
+        return getattr(where, step)(at, path, *args, **kwargs)
 
     def _place(self, path: Any) -> tuple[Any, str]:
         found = self._files.place(path, change=True)
@@ -392,7 +364,8 @@ def functions_of(files: ProgramFiles) -> dict[str, Callable[..., Any]]:
     found = {name: _by_path(files, getattr(ours, name), getattr(posix, name), False) for name in LOOKING}
     found |= {name: _by_path(files, getattr(ours, name), getattr(posix, name), True) for name in CHANGING}
     found |= {name: _by_two_paths(getattr(ours, name)) for name in PAIRS}
-    found |= {name: getattr(ours, name) for name in (*BY_DESCRIPTOR, *OTHERS)}
+    found |= {name: getattr(ours, name) for name in ("close", "isatty", *OTHERS)}
+    found |= {name: ours.of_file(method) for name, method in OF_FILES.items()}
     opened = _open(files, ours)
     return found | {"builtins": opened, "sqlite3": _connect(files, opened)}
 

@@ -15,10 +15,10 @@ import sys
 import time
 from _weakrefset import WeakSet
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from ot.runtime.engines.forked.jail.channel import Channel, loads
-from ot.runtime.engines.forked.jail.memory_files import MemoryFiles, oserror, status
+from ot.runtime.engines.forked.jail.memory_files import MemoryFiles, MemoryNode, oserror, status
 
 FIRST_BYTES, MORE_BYTES = 1 << 20, 4 << 20
 """What the call that opens a file brings, and what each further one does."""
@@ -39,17 +39,6 @@ QUIET = ("stat", "scan")
 """Steps whose errors Python's own functions swallow: exists(), glob() and walk() say that there is nothing."""
 BETWEEN = frozenset({"genericpath", "posixpath", "pathlib", "os", "glob", "shutil"})
 MOST_NOTES = 4
-
-
-class Handle(Protocol):
-    """The content of one file that is open."""
-
-    def size(self) -> int: ...
-    def read(self, at: int, count: int) -> bytes: ...
-    def write(self, at: int | None, data: bytes) -> None: ...
-    def truncate(self, size: int) -> None: ...
-    def stat(self) -> os.stat_result: ...
-    def sync(self) -> None: ...
 
 
 Row = tuple[str, os.stat_result | int, int | None]
@@ -353,7 +342,6 @@ class WorkspaceFile:
             self.sync()
 
     def truncate(self, size: int) -> None:
-        """Cut it, or make it longer."""
         self.sync()
         self._workspace.truncate(self._path, self._shown, size)
         self._size = size
@@ -373,6 +361,10 @@ class WorkspaceFile:
             self._workspace.lost(self._shown, error)
             raise
         self._data, self._changes = b"", self._workspace.changes
+
+
+Handle = WorkspaceFile | MemoryNode
+"""The content of one file that is open."""
 
 
 def _require_text(arguments: dict[str, Any]) -> None:

@@ -44,15 +44,12 @@ class MemoryNode:
 
     @property
     def is_directory(self) -> bool:
-        """Whether it is one."""
         return modes.S_ISDIR(self.mode)
 
     def size(self) -> int:
-        """Return how many bytes it has."""
         return len(self.data)
 
     def read(self, at: int, count: int) -> bytes:
-        """Return *count* bytes from *at*, or fewer."""
         return bytes(self.data[at : at + count])
 
     def write(self, at: int | None, data: bytes) -> None:
@@ -64,7 +61,6 @@ class MemoryNode:
         self.times = self.times[0], time.time_ns()
 
     def truncate(self, size: int) -> None:
-        """Cut it, or make it longer."""
         del self.data[size:]
         self.data.extend(bytes(size - len(self.data)))
 
@@ -72,7 +68,6 @@ class MemoryNode:
         """Do nothing: it is where it is."""
 
     def stat(self) -> os.stat_result:
-        """Return its status."""
         read, written = self.times
         return status([self.mode, self.number, 0, 1, os.getuid(), os.getgid(), len(self.data), read, written, written])
 
@@ -106,13 +101,11 @@ class MemoryFiles:
         return self._found(path, shown).stat()
 
     def scan(self, path: str, shown: Any) -> list[tuple[str, os.stat_result, None]]:
-        """Return what the directory holds."""
         if not self._found(path, shown).is_directory:
             raise oserror(errno.ENOTDIR, shown)
         return [(name, self._nodes[f"{path}/{name}"].stat(), None) for name in self._names(path)]
 
     def names(self, path: str, shown: Any) -> list[str]:
-        """Return the names in the directory."""
         return [name for name, _, _ in self.scan(path, shown)]
 
     def _names(self, path: str) -> list[str]:
@@ -124,7 +117,6 @@ class MemoryFiles:
         raise oserror(errno.EINVAL, shown)
 
     def make(self, path: str, shown: Any) -> None:
-        """Make a directory."""
         self._parent(path, shown)
         if path in self._nodes:
             raise oserror(errno.EEXIST, shown)
@@ -139,7 +131,6 @@ class MemoryFiles:
         del self._nodes[path]
 
     def rename(self, path: str, shown: Any, target: str) -> None:
-        """Give a file or directory another path."""
         node = self._found(path, shown)
         self._parent(target, shown)
         if there := self._nodes.get(target):
@@ -152,14 +143,12 @@ class MemoryFiles:
             self._nodes[target + one[len(path) :]] = self._nodes.pop(one)
 
     def touch(self, path: str, shown: Any, times: tuple[int, int] | None = None, mode: int | None = None) -> None:
-        """Change times or mode."""
         node = self._found(path, shown)
         node.times = times or node.times
         if mode is not None:
             node.mode = modes.S_IFMT(node.mode) | mode & 0o7777
 
     def truncate(self, path: str, shown: Any, size: int) -> None:
-        """Cut a file, or make it longer."""
         self._found(path, shown).truncate(size)
 
     def open(self, path: str, shown: Any, how: str) -> MemoryNode:

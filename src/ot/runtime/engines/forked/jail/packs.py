@@ -1,19 +1,20 @@
-"""What stands for packs and their functions inside a program: names, and a way to ask the server."""
+"""What stands for packs and their functions inside a program: names, a way to ask the server, and their values."""
 
 from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Collection, Mapping
+from collections import deque
+from collections.abc import Collection, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from enum import Enum
 from functools import cache
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 from ot.runtime.engines.forked.jail.channel import Channel, MessageTooLarge, loads
-from ot.runtime.engines.forked.jail.values import ArgumentEncoder
 from ot_sdk.converter import kind_of
 from ot_sdk.errors import NotPlain, TooDeep, TooMany
-from ot_sdk.tagged import decode
+from ot_sdk.tagged import BASES, Encoder, decode
 
 MAX_NAME = 200
 MAX_FRAMES = 50
@@ -34,14 +35,13 @@ class Door:
         if name in self._called.get(pack, ()):
             return Function(self, pack, name)
         if (pack, name) not in self._known:
-            self._known[pack, name] = self._looked_up(pack, name)
+            answer = _answer(self._channel.ask({"t": "member", "p": pack, "f": name[:MAX_NAME]}))
+            if "path" in answer:
+                found = _project_path()(answer["path"])
+            else:
+                found = Function(self, pack, name) if "function" in answer else decode(answer["v"])
+            self._known[pack, name] = found
         return self._known[pack, name]
-
-    def _looked_up(self, pack: str, name: str) -> Any:
-        answer = _answer(self._channel.ask({"t": "member", "p": pack, "f": name[:MAX_NAME]}))
-        if "path" in answer:
-            return _project_path()(answer["path"])
-        return Function(self, pack, name) if "function" in answer else decode(answer["v"])
 
     def call(self, pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the value of a call, waiting for it."""
@@ -207,3 +207,75 @@ def _exception(kind: str, message: str) -> Exception:
     if isinstance(found, type) and issubclass(found, Exception):
         return found(message)
     return RuntimeError(message)
+
+
+LISTED = (deque, range, KeysView, ValuesView, ItemsView)
+ITERATORS = (type(iter([])), map, filter, zip, enumerate, reversed, type(_ for _ in ()))
+MAX_TEXT = 2000
+
+
+class ArgumentEncoder(Encoder):
+    """Encodes what a program gives to a tool: plain data, and what stands for plain data without a doubt."""
+
+    def other(self, value: Any, depth: int) -> Any:
+        """Return a value whose exact type is not plain as JSON types."""
+        # Nothing here asks an object what it would like to be: its answer could be anything.
+        kind = kind_of(value)
+        if issubclass(kind, Enum):
+            return self.convert(value.value, depth + 1)
+        if _is_path(kind):
+            return self.convert(str(value), depth + 1)
+        for base, write in BASES:
+            if issubclass(kind, base):
+                return write(self, value, depth)
+        if kind is MappingProxyType:
+            return self.mapping(value, depth)
+        if issubclass(kind, LISTED) or kind in ITERATORS:
+            return self.elements(value, depth)
+        raise NotPlain("", kind.__name__)
+
+
+def _is_path(kind: type[Any]) -> bool:
+    # pathlib itself is loaded only where a program has done so.
+    return any(base.__name__ == "PurePath" and base.__module__.startswith("pathlib") for base in kind.__mro__)
+
+
+class ResultEncoder(ArgumentEncoder):
+    """Encodes what a program comes to; whatever has no plain form becomes a text about it."""
+
+    def other(self, value: Any, depth: int) -> Any:
+        """Return a value whose exact type is not plain as JSON types."""
+        kind = kind_of(value)
+        if hasattr(kind, "__dataclass_fields__"):
+            names: list[str] = list(value.__dataclass_fields__)
+            return self.mapping({name: getattr(value, name, None) for name in names}, depth)
+        try:
+            return super().other(value, depth)
+        except NotPlain as error:
+            if error.path or isinstance(error, TooDeep | TooMany):
+                raise
+        if issubclass(kind, Iterator) and kind.__module__ in ("itertools", "builtins"):
+            return self.elements(value, depth)
+        if issubclass(kind, Mapping) and kind.__module__.startswith(("collections", "types")):
+            return self.mapping(value, depth)
+        return self.convert(describe(value), depth + 1)
+
+    def pair(self, key: Any, item: Any, depth: int) -> list[Any]:
+        """Return a key, or a text about one that has no plain form, and its value."""
+        return super().pair(key if type(key) in self.rules else describe(key), item, depth)
+
+
+def describe(value: Any) -> str:
+    """Return a short text for an object that has no plain form."""
+    if isinstance(value, type):
+        return f"<class '{value.__name__}'>"
+    kind = kind_of(value)
+    if issubclass(kind, BaseException):
+        return f"{kind.__name__}: {value}"[:MAX_TEXT]
+    if value is ...:
+        return "Ellipsis"
+    if kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__:
+        return f"<{kind.__name__} object>"
+    # An address tells nobody anything, and differs from run to run.
+    text = str(value)[:MAX_TEXT]
+    return f"<{kind.__name__}>" if " at 0x" in text else text

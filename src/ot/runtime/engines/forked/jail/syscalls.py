@@ -101,7 +101,7 @@ CHECKED: Mapping[str, tuple[int, int]] = {
     "getsockopt": (55, 209),
     "prlimit64": (302, 261),
 }
-"""Allowed with some arguments only; ``seccomp`` says with which."""
+"""Allowed with some arguments only; ``kernel`` says with which."""
 
 
 def number(name: str, machine: str) -> int | None:

@@ -19,12 +19,11 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ot.runtime.engines.forked.jail import awaiting, lockdown, without_fork_hooks
+from ot.runtime.engines.forked.jail import code, lockdown, without_fork_hooks
 from ot.runtime.engines.forked.jail.channel import Room
 from ot.runtime.engines.forked.jail.child import serve_one, touch_ahead
 from ot.runtime.engines.forked.jail.file_stubs import FileStubs
-from ot.runtime.engines.forked.jail.seccomp import LEAST_STACK, Filter
-from ot.runtime.engines.forked.jail.self_test import probe
+from ot.runtime.engines.forked.jail.kernel import LEAST_STACK, LIBC, Filter, landlock_version
 
 MAX_REQUEST = 1 << 16
 IDLE_SECONDS = 0.05
@@ -72,8 +71,6 @@ class Zygote:
         """Put the jail on, try it in a child, and return which layers hold."""
         if self._filter is None:
             return {"layers": {}, "user": "", "landlock": 0}
-        from ot.runtime.engines.forked.jail.landlock import version  # noqa: PLC0415 - a kernel without it is found out here
-
         self._files = FileStubs([*lockdown.SYSTEM_PATHS, *self._settings["read_paths"]])
         self._files.install()
         lockdown.empty_environment()
@@ -82,7 +79,7 @@ class Zygote:
         own_user = os.getuid() >= lockdown.OWN_UIDS or self._settings["namespaces"]
         self._most_threads = lockdown.MAX_THREADS if own_user else shared
         import_packages(self._settings["read_paths"], self._settings["imports"])
-        return {"layers": self._probed(), "user": user, "landlock": version()}
+        return {"layers": self._probed(), "user": user, "landlock": landlock_version()}
 
     def _probed(self) -> dict[str, list[str]]:
         self.freeze()
@@ -102,7 +99,7 @@ class Zygote:
         try:
             fd = lockdown.close_all_but(fd)
             self._lock_child(Room(64 << 20, 5))
-            report: dict[str, list[str]] = probe()
+            report: dict[str, list[str]] = lockdown.probe()
         except (OSError, lockdown.NotLocked) as error:
             report = {"seccomp": [f"{type(error).__name__}: {error}"]}
         os.write(fd, json.dumps(report).encode())
@@ -154,7 +151,7 @@ class Zygote:
             return 0.0
         if self._to_load is not None:
             self._to_load = None
-            awaiting.accept_values()
+            code.accept_values()
             if self._files:
                 self._files.load()
             for _ in range(REHEARSALS):
@@ -221,8 +218,11 @@ def main(control_fd: int) -> None:
     except ProbeDied as error:
         control.send(json.dumps({"failed": str(error), "killed": True}).encode())
         return
-    _add_quitters()
-    _forget_own_code()
+    for name in ("exit", "quit"):  # as Python's own start would have done, for programs that end so
+        setattr(builtins, name, _sitebuiltins.Quitter(name, ""))
+    # No program may import the parts of the jail, or take them for the pack that is called ``ot``.
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("ot", "ot_sdk")]:
+        del sys.modules[name]
     zygote.freeze()
     control.send(json.dumps(report).encode())
     zygote.serve()
@@ -248,23 +248,9 @@ def _tune_memory() -> None:
     """
     import threading  # noqa: PLC0415 - beside what it is for
 
-    from ot.runtime.engines.forked.jail.kernel import LIBC  # noqa: PLC0415 - as above
-
     threading.stack_size(LEAST_STACK)
     LIBC.mallopt(M_ARENA_MAX, 1)
     LIBC.mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)
-
-
-def _add_quitters() -> None:
-    """Let programs end with ``exit()``, which Python's own start would have added."""
-    for name in ("exit", "quit"):
-        setattr(builtins, name, _sitebuiltins.Quitter(name, ""))
-
-
-def _forget_own_code() -> None:
-    """Let no program import the parts of the jail, or take them for the pack that is called ``ot``."""
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("ot", "ot_sdk")]:
-        del sys.modules[name]
 
 
 # ---------------------------------------------------------------- objects that the zygote keeps for ever

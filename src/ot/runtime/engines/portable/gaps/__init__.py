@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from ot.errors import Gap
-from ot.runtime.engines.portable.gaps import iterators, library, patterns, values
+from ot.runtime.engines.portable.gaps import iterators, library, values
 from ot.runtime.engines.portable.gaps.names import Names
 from ot.runtime.engines.portable.gaps.rules import gap
 
@@ -27,8 +27,8 @@ _CHECKS: tuple[tuple[type[ast.AST], Callable[[Names], Iterator[Gap]]], ...] = (
     (ast.Compare, values.types_of_exceptions),
     (ast.Compare, values.nans_compared),
     (ast.Call, values.calls),
-    (ast.Call, patterns.regular_expressions),
-    (ast.Call, patterns.date_formats),
+    (ast.Call, values.regular_expressions),
+    (ast.Call, values.date_formats),
     (ast.Call, iterators.tell_lists_apart),
     (ast.Subscript, iterators.items_of_iterators),
     (ast.GeneratorExp, iterators.endless_generators),

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TypeVar, cast
 
 from ot.runtime.engines.portable.gaps.rules import LAZY, MODULES, NOT_PLAIN, VIEWS
-from ot.runtime.program import bound_names
+from ot.runtime.program import BINDING, bound_names
 
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -19,11 +19,6 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 PACK = "@"
 # datetime.datetime.now has three parts; nothing that is looked for has more than four.
 _LONGEST_PATH = 4
-# What gives a name a meaning beside names themselves and imports.
-_BINDS: tuple[type[ast.AST], ...] = (
-    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg, ast.ExceptHandler, ast.MatchAs, ast.MatchStar,
-    ast.MatchMapping,
-)  # fmt: skip
 # Numbers that round() treats alike.
 _MAKES = {"decimal.Decimal": "Decimal", "int": "int"}
 
@@ -68,7 +63,8 @@ class Names:
         for node in self.of(ast.Name):
             if not isinstance(node.ctx, ast.Load):
                 self._bound.setdefault(node.id, []).append(values.get(id(node)))
-        for name in (name for kind in _BINDS for node in self.of(kind) for name in bound_names(node)):
+        binding = (node for kind in BINDING if kind is not ast.alias for node in self.by_type.get(kind, ()))
+        for name in (name for node in binding for name in bound_names(node)):
             self._bound.setdefault(name, []).append(None)
 
     def _assignments(self) -> Iterator[tuple[ast.expr, ast.expr]]:
