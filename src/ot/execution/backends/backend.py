@@ -15,6 +15,9 @@ from ot.registry.tool import Tool
 from ot.values.parts import Unread
 from ot.values.plain import plain_data
 
+__all__ = ["Backend", "Begun", "CallContext"]
+"""The seam; what else is here is the door's own."""
+
 
 class Backend(Protocol):
     """Carries out calls; knows nothing about who asked."""

@@ -25,7 +25,7 @@ from run_app import paths_in
 pytestmark = pytest.mark.anyio
 
 START = "sys.path.remove"
-PROBE_DIES = "import os, ot.runtime.engines.forked.jail.zygote as z; z.probe = lambda: os._exit(9)\n"
+PROBE_DIES = "import os, ot.runtime.engines.forked.jail.zygote as z; z.lockdown.probe = lambda: os._exit(9)\n"
 
 Spoil = Callable[[], ZygoteProcess]
 
