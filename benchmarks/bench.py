@@ -23,7 +23,7 @@ from benchmarks.four_ways.suite import BenchSuite, read_suite
 from benchmarks.four_ways.ways import WAYS, WayName
 
 from onetool_chat.cli.options import Provider
-from onetool_chat.open_chat import chosen_chat, open_client
+from onetool_chat.open_chat import choose_chat, open_client
 from onetool_chat.settings import Chat
 from ot.cli.exit_codes import FAILURE, NOT_FOUND, OK, exit_code
 from ot.cli.terminal import echo, echo_either, fail
@@ -68,13 +68,13 @@ def bench(
     if model and suite is None:
         raise typer.BadParameter("--model needs a suite of tasks")
     tasks = read_suite(suite) if suite else None
-    found = run_async(_measured(ways, tasks, model or [], provider, repeat, trust_project))
+    found = run_async(_measure(ways, tasks, model or [], provider, repeat, trust_project))
     echo_either(as_json, found, _lines(found))
     failed = [row for row in found.get("tasks", ()) if row["problem"]]
     raise typer.Exit(FAILURE if failed or found["left_out"] else OK)
 
 
-async def _measured(
+async def _measure(
     ways: str, suite: BenchSuite | None, models: Sequence[str], provider: Provider, repeat: int, trust_project: bool
 ) -> dict[str, Any]:
     asked = set(ways.split(","))
@@ -104,7 +104,7 @@ def _definitions(opened: Bench) -> dict[str, Any]:
 
 
 def _settings(app: Workspace, provider: Provider, models: Sequence[str]) -> list[Chat]:
-    return [chosen_chat(app.picture.loaded.config.section(Chat), provider, name) for name in models]
+    return [choose_chat(app.picture.loaded.config.section(Chat), provider, name) for name in models]
 
 
 async def _by_models(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ot.brief_repr import MARGIN, brief_repr, brief_text, quoted_text
+from ot.brief_repr import MARGIN, brief_repr, brief_text, quote_text
 from ot.log_span import SpanMessage, cut_arguments
 
 SECRET = "canary-4242-secret"
@@ -105,7 +105,7 @@ def test_a_number_of_thousands_of_digits_can_be_logged() -> None:
 
 @given(st.text(alphabet=st.characters(), max_size=400), st.integers(10, 200))
 def test_a_quoted_text_is_one_plain_line_of_a_bounded_length_in_quotes(text: str, most: int) -> None:
-    shown = quoted_text(text, most)
+    shown = quote_text(text, most)
     assert shown.isprintable()
     assert shown[0] == shown[-1] in ("'", '"')
     assert len(shown) <= 2 * most + 2
@@ -113,5 +113,5 @@ def test_a_quoted_text_is_one_plain_line_of_a_bounded_length_in_quotes(text: str
 
 
 def test_letters_that_are_long_to_write_out_are_cut_further() -> None:
-    assert quoted_text("\U000e0001" * 500, 100) == "'" + r"\U000e0001" * 20 + "…'"
-    assert quoted_text("a" * 500, 100) == "'" + "a" * 99 + "…'"
+    assert quote_text("\U000e0001" * 500, 100) == "'" + r"\U000e0001" * 20 + "…'"
+    assert quote_text("a" * 500, 100) == "'" + "a" * 99 + "…'"

@@ -8,7 +8,7 @@ from typing import Any
 
 import ot_tools
 from ot.registry.bundled_extensions import bundled_extensions
-from ot.registry.pack_needs import declared_needs
+from ot.registry.pack_needs import read_needs
 from ot.registry.pep723 import script_metadata
 from ot.server.run_description import BUNDLED_TOOLS
 
@@ -45,7 +45,7 @@ def test_what_a_pack_needs_is_found_as_a_parse_of_its_file_finds_it() -> None:
     for extension in bundled_extensions(IN_WORKERS):
         for kind in ("secrets", "optional_secrets", "programs"):
             text = extension.files[extension.main].decode()
-            assert declared_needs(text)(kind) == extension.source.required(kind), extension.name
+            assert read_needs(text)(kind) == extension.source.read_requirements(kind), extension.name
 
 
 def _read(page: Path) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ot.visible_text import printable, quoted, visible, visible_json
+from ot.visible_text import printable, quote, visible, visible_json
 
 any_text = st.text(st.characters(exclude_categories=())) | st.text("\x1b\x9b]52;c\x07\n\t\r\u202e\u2066\u2028\ud800a")
 
@@ -33,11 +33,11 @@ def test_what_steers_a_terminal_is_written_out(text: str, shown: str) -> None:
 
 @given(any_text)
 def test_nothing_is_left_that_steers_or_cannot_be_encoded(text: str) -> None:
-    for shown in (visible(text), printable(text), quoted(text)):
+    for shown in (visible(text), printable(text), quote(text)):
         shown.encode()
         assert all(unicodedata.category(mark) not in ("Cc", "Cs", "Zl", "Zp") or mark in "\n\t" for mark in shown)
         assert not any(unicodedata.bidirectional(mark) in ("RLO", "LRO", "RLI", "LRI", "FSI", "PDF") for mark in shown)
-    assert "\n" not in printable(text) + quoted(text)
+    assert "\n" not in printable(text) + quote(text)
 
 
 @given(any_text)

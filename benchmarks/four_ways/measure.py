@@ -48,7 +48,7 @@ class Bench:
         """Return the figures of each task in each way that it has a script for."""
         await self._start(suite)
         return [
-            (await solve(self._filled(task, way), way)).row
+            (await solve(self._fill(task, way), way)).row
             for task in suite.tasks
             for way in self.ways
             if has_script(task, way.name)
@@ -58,7 +58,7 @@ class Bench:
         """Return how a model did at each task in each way, *repeat* times."""
         await self._start(suite)
         return [
-            await solver.attempt(self._filled(task, way), way)
+            await solver.attempt(self._fill(task, way), way)
             for _ in range(repeat)
             for task in suite.tasks
             for way in self.ways
@@ -71,8 +71,8 @@ class Bench:
             with suppress(OneToolError):  # the task that needs it will say so
                 await self.executor.prepare(self.tools[pack][0], context)
 
-    def _filled(self, task: BenchTask, way: Way) -> BenchTask:
-        return task.filled({**self.values, "way": way.name})
+    def _fill(self, task: BenchTask, way: Way) -> BenchTask:
+        return task.fill({**self.values, "way": way.name})
 
 
 @asynccontextmanager

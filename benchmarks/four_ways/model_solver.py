@@ -56,7 +56,7 @@ class _Counter(ChatWatcher):
     def __init__(self) -> None:
         self.calls = self.failed = self.replies = self.help_calls = self.help_replies = 0
 
-    def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
+    def note_call(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
         self.calls += 1
         self.failed += answer.is_error
         self.replies += len(answer.text)
@@ -113,15 +113,15 @@ def summary(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
 
 def _row(model: str, way: str, group: Sequence[Attempt]) -> dict[str, Any]:
     passed = sum(attempt.passed for attempt in group)
-    rate = {"rate": round(passed / len(group), 3), "interval": _rounded(wilson(passed, len(group)), 3)}
+    rate = {"rate": round(passed / len(group), 3), "interval": _round_bounds(wilson(passed, len(group)), 3)}
     return {"model": model, "way": way, "attempts": len(group), "passed": passed, "pass": rate} | {
         key: _mean([float(getattr(attempt, key)) for attempt in group]) for key in FIGURES
     }
 
 
 def _mean(values: Sequence[float]) -> dict[str, Any]:
-    return {"mean": round(statistics.fmean(values), 1), "interval": _rounded(bootstrap(values), 1)}
+    return {"mean": round(statistics.fmean(values), 1), "interval": _round_bounds(bootstrap(values), 1)}
 
 
-def _rounded(interval: tuple[float, float], digits: int) -> list[float]:
+def _round_bounds(interval: tuple[float, float], digits: int) -> list[float]:
     return [round(bound, digits) for bound in interval]

@@ -98,28 +98,28 @@ def _require(answer: ToolAnswer, name: str) -> None:
         raise NotSolved(f"{name}: {answer.text[:500]}")
 
 
-def _listed_name(tool: str) -> str:
+def _name_in_list(tool: str) -> str:
     return tool.replace(".", "_", 1)
 
 
 async def _flat(task: BenchTask, dialogue: _Dialogue) -> None:
     for turn in task.turns:
-        await dialogue.turn([(_listed_name(tool), arguments) for tool, arguments in turn])
+        await dialogue.turn([(_name_in_list(tool), arguments) for tool, arguments in turn])
 
 
 async def _search(task: BenchTask, dialogue: _Dialogue) -> None:
-    await dialogue.find(task, lambda words: ("search_tools", {"query": words}), lambda tool: f'"{_listed_name(tool)}"')
+    await dialogue.find(task, lambda words: ("search_tools", {"query": words}), lambda tool: f'"{_name_in_list(tool)}"')
     for turn in task.turns:
         await dialogue.turn([_through_call_tool(call) for call in turn])
 
 
 def _through_call_tool(call: Call) -> WayCall:
-    return "call_tool", {"name": _listed_name(call[0]), "arguments": dict(call[1])}
+    return "call_tool", {"name": _name_in_list(call[0]), "arguments": dict(call[1])}
 
 
 async def _codemode(task: BenchTask, dialogue: _Dialogue) -> None:
-    await dialogue.find(task, lambda words: ("search", {"query": words}), lambda tool: f"- {_listed_name(tool)}")
-    await dialogue.turn([("get_schema", {"tools": [_listed_name(tool) for tool in task.tools]})])
+    await dialogue.find(task, lambda words: ("search", {"query": words}), lambda tool: f"- {_name_in_list(tool)}")
+    await dialogue.turn([("get_schema", {"tools": [_name_in_list(tool) for tool in task.tools]})])
     await dialogue.run(task, [("execute", {"code": program}) for program in task.code_mode])
 
 

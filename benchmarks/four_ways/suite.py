@@ -65,9 +65,9 @@ class BenchTask(BaseModel):
         """Return whether *text* has the answer in it."""
         return re.search(self.answer, text) is not None
 
-    def filled(self, values: Mapping[str, str]) -> BenchTask:
+    def fill(self, values: Mapping[str, str]) -> BenchTask:
         """Return the task with ``$name`` replaced in all of its texts by what *values* has for it."""
-        return BenchTask.model_validate(_filled(self.model_dump(), values))
+        return BenchTask.model_validate(_fill(self.model_dump(), values))
 
 
 class BenchSuite(BaseModel):
@@ -94,13 +94,13 @@ def read_suite(file: Path) -> BenchSuite:
         raise ConfigError(f"the suite {file} is malformed: {error}") from None
 
 
-def _filled(value: Any, values: Mapping[str, str]) -> Any:
+def _fill(value: Any, values: Mapping[str, str]) -> Any:
     match value:
         case str():
             return Template(value).safe_substitute(values)
         case dict():
-            return {key: _filled(part, values) for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType]
+            return {key: _fill(part, values) for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType]
         case list() | tuple():
-            return [_filled(part, values) for part in value]  # pyright: ignore[reportUnknownVariableType]
+            return [_fill(part, values) for part in value]  # pyright: ignore[reportUnknownVariableType]
         case _:
             return value

@@ -127,7 +127,7 @@ class DoorTool(McpTool):
             value = await self.door(arguments)
         except OneToolError as error:
             return ToolResult(content=str(error), is_error=True)
-        return ToolResult(content=result_text(value), structured_content=_structured(value, self.output_schema))
+        return ToolResult(content=result_text(value), structured_content=_structure_value(value, self.output_schema))
 
 
 def _door_tool(workspace: Workspace, tool: Tool, output: dict[str, Any] | None) -> DoorTool:
@@ -164,7 +164,7 @@ def _output_schemas(workspace: Workspace) -> dict[tuple[str, str], dict[str, Any
     return found
 
 
-def _structured(value: Any, schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _structure_value(value: Any, schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return what stands beside the text: nothing where the server declares no output schema."""
     if schema is None:
         return None

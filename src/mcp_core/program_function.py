@@ -57,18 +57,18 @@ def program_function(tool: Callable[..., Any]) -> Callable[..., Any]:
 
         @wraps(tool)
         async def call_later(**arguments: Any) -> Any:
-            return _value(await tool(_checked(model, arguments)))
+            return _value(await tool(_validate(model, arguments)))
 
-        return _signed(call_later, model)
+        return _set_signature(call_later, model)
 
     @wraps(tool)
     def call(**arguments: Any) -> Any:
-        return _value(tool(_checked(model, arguments)))
+        return _value(tool(_validate(model, arguments)))
 
-    return _signed(call, model)
+    return _set_signature(call, model)
 
 
-def _checked[M: ToolArguments](model: type[M], arguments: Mapping[str, Any]) -> M:
+def _validate[M: ToolArguments](model: type[M], arguments: Mapping[str, Any]) -> M:
     found = validated(model, arguments)
     if not found.success:
         raise InvalidArguments(found.error)
@@ -83,7 +83,7 @@ def _value(outcome: Any) -> Any:
     return value
 
 
-def _signed(function: Callable[..., Any], model: type[ToolArguments]) -> Callable[..., Any]:
+def _set_signature(function: Callable[..., Any], model: type[ToolArguments]) -> Callable[..., Any]:
     # Without what stands in Annotated: a reader of a signature wants to know the types alone.
     types = get_type_hints(model)
     parameters = [

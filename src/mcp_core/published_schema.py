@@ -23,7 +23,7 @@ class PublishedSchema(GenerateJsonSchema):
 
     def generate(self, schema: Any, mode: JsonSchemaMode = "validation") -> JsonSchemaValue:
         """Return the schema of what is read, or of what is written."""
-        return _published(super().generate(schema, mode), closed=mode == "validation")
+        return _publish_part(super().generate(schema, mode), closed=mode == "validation")
 
     def decimal_schema(self, schema: Any) -> JsonSchemaValue:
         """Return a schema that says of texts that they are numbers."""
@@ -34,13 +34,13 @@ class PublishedSchema(GenerateJsonSchema):
         return found
 
 
-def _published(part: Any, *, closed: bool) -> Any:
+def _publish_part(part: Any, *, closed: bool) -> Any:
     if isinstance(part, list):
-        return [_published(item, closed=closed) for item in cast("list[Any]", part)]
+        return [_publish_part(item, closed=closed) for item in cast("list[Any]", part)]
     if not isinstance(part, dict):
         return part
     kept: dict[str, Any] = {
-        key: value if key in DATA else _published(value, closed=closed)
+        key: value if key in DATA else _publish_part(value, closed=closed)
         for key, value in cast("dict[str, Any]", part).items()
         if key not in LEFT_OUT or isinstance(value, dict)
     }

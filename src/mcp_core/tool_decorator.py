@@ -42,7 +42,7 @@ class ExtMcpToolDecorator:
 
         def register(function: Callable[..., Any]) -> Callable[..., Any]:
             final = self.final_name(name or function.__name__, prefix)
-            logged = _logged(final, function)
+            logged = _log_calls(final, function)
             self._server.tool(name=final, description=description, **options)(logged)
             return logged
 
@@ -54,7 +54,7 @@ class ExtMcpToolDecorator:
         return f"{chosen}_{name}" if chosen else name
 
 
-def _logged(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _log_calls(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(function):
 
         @wraps(function)

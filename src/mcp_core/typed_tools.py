@@ -80,14 +80,14 @@ class TypedTools:
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
             if name in self._modules:
                 raise ValueError(f"{function.__module__}: tool '{name}' is already registered by {self._modules[name]}")
-            self._server.add_tool(_typed_tool(function, name=name, description=description, **options))
+            self._server.add_tool(_make_typed_tool(function, name=name, description=description, **options))
             self._modules[name] = function.__module__
             return function
 
         return add
 
 
-def _typed_tool(function: Callable[..., Any], **options: Any) -> TypedTool:
+def _make_typed_tool(function: Callable[..., Any], **options: Any) -> TypedTool:
     model = required_model(function)
     destroys = True if model.consent_word() else False if model.read_only else None
     said: dict[str, Any] = {

@@ -32,7 +32,7 @@ class Folder:
     source: Source
     within: Path | None = None
 
-    def listed(self) -> tuple[dict[Key, Path], list[str]]:
+    def list_files(self) -> tuple[dict[Key, Path], list[str]]:
         """Return the files of all documents by category and name, and what was skipped, each with the reason."""
         files: dict[Key, Path] = {}
         skipped: list[str] = []
@@ -82,11 +82,11 @@ class Folder:
         if len(data := content.encode()) > MAX_BYTES:
             raise _too_large(category, name)
         file = self._writable(category, name)
-        if not file.exists() and len(self.listed()[0]) >= MAX_DOCUMENTS:
+        if not file.exists() and len(self.list_files()[0]) >= MAX_DOCUMENTS:
             raise ToolFailure("the guide is full", "limit", f"It holds {MAX_DOCUMENTS} documents.")
         file.parent.mkdir(parents=True, exist_ok=True)
         if not self._is_inside(file):
-            raise _refused("its directory leads elsewhere")
+            raise _refusal("its directory leads elsewhere")
         return _write(file, data, replace=replace)
 
     def remove(self, category: str, name: str) -> bool:
@@ -102,13 +102,13 @@ class Folder:
 
     def _writable(self, category: str, name: str) -> Path:
         require_names(category, name)
-        files = self.listed()[0]
+        files = self.list_files()[0]
         places = {key[0]: file.parent for key, file in files.items()}
         file = files.get((category, name)) or places.get(category, self.root / category) / f"{name}.md"
         if CODE.intersection(part.casefold() for part in Path(os.path.realpath(self.root)).parts):
-            raise _refused(f"nothing is written below {' or '.join(sorted(CODE))}")
+            raise _refusal(f"nothing is written below {' or '.join(sorted(CODE))}")
         if not self._is_inside(file):
-            raise _refused("it leads elsewhere")
+            raise _refusal("it leads elsewhere")
         return file
 
     def _is_inside(self, path: Path) -> bool:
@@ -161,5 +161,5 @@ def _too_large(category: str, name: str) -> ToolFailure:
     return ToolFailure(f"{category}/{name} has more than {MAX_BYTES:,} bytes", "too_large", "Split it into several.")
 
 
-def _refused(why: str) -> ToolFailure:
+def _refusal(why: str) -> ToolFailure:
     return ToolFailure(f"the document may not be written: {why}", "refused", "Tell the user; do not try another way.")

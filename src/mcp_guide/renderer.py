@@ -43,12 +43,12 @@ def render_template(text: str, values: Mapping[str, Any]) -> tuple[str, str]:
 
 def _serve() -> None:  # pragma: no cover - runs in the other process
     request = json.loads(sys.stdin.buffer.read())
-    _bound()
+    _set_limits()
     text, error = _render(request["text"], request["values"])
     sys.stdout.write(json.dumps({"text": text, "error": error}))
 
 
-def _bound() -> None:  # pragma: no cover - runs in the other process
+def _set_limits() -> None:  # pragma: no cover - runs in the other process
     try:
         import resource  # noqa: PLC0415 - not on Windows
     except ImportError:

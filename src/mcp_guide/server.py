@@ -48,13 +48,13 @@ def server_with(declared: Mapping[str, Callable[..., Any]]) -> FastMCP:
 
 
 def _instructions() -> str:
-    found = _known()
+    found = _list_documents()
     lines = [f"- {info['category']}/{info['name']}: {info['title'][:MAX_TITLE]}" for info in found[:MAX_TITLES]]
     more = [f"- and {len(found) - MAX_TITLES} more"] if len(found) > MAX_TITLES else []
     return "\n".join([INSTRUCTIONS, *lines, *more])
 
 
-def _known() -> Sequence[DocumentInfo]:
+def _list_documents() -> Sequence[DocumentInfo]:
     listing = answer(lambda: Store.here().documents())
     return listing.unwrap()["documents"] if listing.success else ()
 
@@ -86,7 +86,7 @@ class DocumentResources(Middleware):
                 description=info["description"] or None,
                 mime_type="text/markdown",
             )
-            for info in await anyio.to_thread.run_sync(_known)
+            for info in await anyio.to_thread.run_sync(_list_documents)
         ]
 
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:

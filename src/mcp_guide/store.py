@@ -122,14 +122,14 @@ class Store:
     def remove(self, category: str, name: str) -> str:
         """Remove a document of the project and return what became of it."""
         if not self.project.remove(category, name):
-            names = [key[1] for key in self.project.listed()[0] if key[0] == category]
+            names = [key[1] for key in self.project.list_files()[0] if key[0] == category]
             raise _missing(f"the project has no document {name!r} in {category}", names)
         return "removed"
 
     def _files(self, category: str | None = None) -> dict[Key, tuple[Folder, Path]]:
         """Return where the documents are, or those of a category, in order."""
         folders = (self.user, self.project)
-        files = {key: (folder, file) for folder in folders for key, file in folder.listed()[0].items()}
+        files = {key: (folder, file) for folder in folders for key, file in folder.list_files()[0].items()}
         chosen = {key: files[key] for key in sorted(files) if category in (None, key[0])}
         if category is not None and not chosen:
             raise _missing(f"there is no category {category[:80]!r}", [key[0] for key in files])
@@ -138,7 +138,7 @@ class Store:
     def _read_all(self, category: str | None) -> tuple[list[Document], list[str]]:
         """Return the documents that can be read, and what was skipped: one bad file must not hide the others."""
         found: list[Document] = []
-        skipped = [*self.user.listed()[1], *self.project.listed()[1]]
+        skipped = [*self.user.list_files()[1], *self.project.list_files()[1]]
         for key, (folder, file) in self._files(category).items():
             try:
                 found.append(folder.read(key, file))

@@ -14,7 +14,7 @@ from ot.runtime.run_events import Printed, RunEvent, TellEvent
 logger = logging.getLogger(__name__)
 
 
-def fenced(observers: Iterable[Callable[[RunEvent], None]], redact: Redact) -> TellEvent:
+def fence_observers(observers: Iterable[Callable[[RunEvent], None]], redact: Redact) -> TellEvent:
     """Return what tells *observers* of events on the event loop; one that raises does not end the run."""
     loop, home = asyncio.get_running_loop(), threading.get_ident()
 

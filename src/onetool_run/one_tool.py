@@ -12,7 +12,7 @@ from typing import Any, Self
 import anyio
 import anyio.to_thread
 
-from onetool_run.observers import fenced
+from onetool_run.observers import fence_observers
 from onetool_run.options import EngineName, Format, engine_settings, functions_of, paths_of
 from onetool_run.questions import Ask, CallbackQuestion
 from onetool_run.tool_summary import ToolSummary, summary_of
@@ -150,7 +150,7 @@ class OneTool:
             RuntimeError: This OneTool is not open, or was closed meanwhile.
         """
         work = self._opened.run(command, self._caller(ask), tell=self._tell(observe), session=session, format=format)
-        return await self._replied(work)
+        return await self._await_reply(work)
 
     async def call(self, tool: str, /, **arguments: Any) -> Reply:
         """Return the reply to one call of a tool, named `pack.tool`, as to a program that is only this call.
@@ -160,7 +160,7 @@ class OneTool:
         """
         pack, _, name = tool.partition(".")
         work = self._opened.call(pack, name, arguments, self._caller(None), tell=self._tell(None))
-        return await self._replied(work)
+        return await self._await_reply(work)
 
     async def stored_text(self, handle: str) -> str:
         """Return the text behind one of a reply's `handles`, up to 4 MB; programs page longer ones with `ot.result()`.
@@ -187,10 +187,10 @@ class OneTool:
         await self._know_servers()
         registry, config = self._opened.picture.registry, self._opened.picture.loaded.config
 
-        def found() -> list[str]:
+        def find() -> list[str]:
             return list(Catalogue(registry, config).find(words, most={"tools": most}).names.get("tools", ()))
 
-        names = await anyio.to_thread.run_sync(found)
+        names = await anyio.to_thread.run_sync(find)
         return [summary_of(registry.tool(*name.split(".", 1))) for name in names]
 
     # ---------------------------------------------------------------- inside
@@ -211,12 +211,12 @@ class OneTool:
 
     def _tell(self, observe: Callable[[RunEvent], None] | None) -> TellEvent | None:
         told = [one for one in (self._observe, observe) if one]
-        return fenced(told, self._redact) if told else None
+        return fence_observers(told, self._redact) if told else None
 
     def _redact(self, text: str) -> str:
         return self._opened.picture.loaded.secrets.redact(text) if self._workspace else text
 
-    async def _replied(self, work: Awaitable[Reply]) -> Reply:
+    async def _await_reply(self, work: Awaitable[Reply]) -> Reply:
         """Return the reply that *work* comes to, in a task of its own, so that closing can end it."""
         secrets = self._opened.picture.loaded.secrets
         task = asyncio.ensure_future(work)

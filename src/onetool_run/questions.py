@@ -52,7 +52,7 @@ class CallbackQuestion:
         """
         try:
             async with asyncio.timeout(self.seconds):
-                answer = await self._asked(question)
+                answer = await self._call_back(question)
         except TimeoutError:
             raise CannotAsk(f"nobody answered within {self.seconds:g} s") from None
         except Exception as error:
@@ -60,7 +60,7 @@ class CallbackQuestion:
             raise CannotAsk(f"the ask callback failed with {type(error).__name__}") from None
         return _answer(question, answer)
 
-    async def _asked(self, question: Question) -> object:
+    async def _call_back(self, question: Question) -> object:
         if inspect.iscoroutinefunction(self.ask):
             return await self.ask(question)
         answer: object = await asyncio.to_thread(self.ask, question)

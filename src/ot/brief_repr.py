@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, cast
 
-from ot.visible_text import quoted
+from ot.visible_text import quote
 
 MARGIN = 8 << 10
 """Characters beyond those shown that are looked at for secrets: half a secret would not be known as one."""
@@ -42,16 +42,16 @@ def brief_text(text: str, most: int, redact: Redact = str) -> str:
     return f"{found[: most - 1]}…"
 
 
-def quoted_text(text: str, most: int, redact: Redact = str) -> str:
+def quote_text(text: str, most: int, redact: Redact = str) -> str:
     """Return *text*, which a program or somebody else supplied, for a person to read after words of our own.
 
     It is on one line, in quotes that it cannot break out of, with everything written out that is not plainly seen, cut
     to about *most* characters and without secrets.
     """
     shown = brief_text(text, most, redact)
-    written = quoted(shown)
+    written = quote(shown)
     # One character may take ten to write out.
-    return written if len(written) <= 2 * most + 2 else quoted(f"{shown[: most // 5]}…")
+    return written if len(written) <= 2 * most + 2 else quote(f"{shown[: most // 5]}…")
 
 
 def brief_int(value: int) -> str:
@@ -86,13 +86,11 @@ class _Writer:
             self._put(repr(value))
         else:
             small = sys.getsizeof(value) <= MAX_OBJECT_BYTES
-            self._put(
-                f"{kind.__name__}({quoted_text(str(value), MAX_OBJECT_BYTES)})" if small else f"<{kind.__name__}>"
-            )
+            self._put(f"{kind.__name__}({quote_text(str(value), MAX_OBJECT_BYTES)})" if small else f"<{kind.__name__}>")
 
     def _text(self, text: str, prefix: str) -> None:
         room = max(self._left, 10)
-        self._put(prefix + quoted_text(text, room, self._redact))
+        self._put(prefix + quote_text(text, room, self._redact))
         if len(text) > room:
             self._put(f" ({len(text):,} characters)")
 

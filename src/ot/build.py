@@ -55,7 +55,7 @@ from ot.registry.installed_source import installed_packs
 from ot.registry.pack_needs import missing_needs
 from ot.registry.tool import Tool
 from ot.registry.tool_loader import ToolLoader, tools_of_functions
-from ot.registry.tool_registry import Pack, ToolRegistry, hidden_pack
+from ot.registry.tool_registry import Pack, ToolRegistry, describe_hidden_pack
 from ot.runtime import project_proxy
 from ot.runtime.engines.engine import Engine
 from ot.runtime.project_proxy import ProjectProxy
@@ -66,7 +66,7 @@ from ot.servers.auth.login_state import LoginState, login_states
 from ot.servers.backend import McpProxyBackend
 from ot.servers.catalogue import ServerCatalogue
 from ot.servers.definition_pins import DefinitionPins
-from ot.servers.executed_files import executed_by
+from ot.servers.executed_files import list_executed_files
 from ot.servers.spec import ServerSpec, resolve_specs
 from ot.stats.recorder import Recorder, StatsPlace
 from ot.stores import LANGUAGE_MODEL, load_store
@@ -103,7 +103,7 @@ class Picture:
         """Return which bundled packs the user's servers replace, in words."""
         packs = self.registry.packs
         return [
-            hidden_pack(packs[name].server, name)
+            describe_hidden_pack(packs[name].server, name)
             for name in sorted(self.registry.hidden)
             if packs[name].server not in self.loaded.servers_of_project
         ]
@@ -158,7 +158,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     # What a worker or a model's service is given of the environment is a secret in every text that leaves.
     given = [name for spec in workers.values() for name in spec.secrets]
     # Tokens that were issued before a reload are redacted after it, too.
-    secrets = replace(loaded.secrets.using([*given, *MODEL_KEYS]), issued=host.issued_to(parts.owner.principal))
+    secrets = replace(loaded.secrets.using([*given, *MODEL_KEYS]), issued=host.secrets_of(parts.owner.principal))
     loaded = replace(loaded, secrets=secrets)
     servers = resolve_specs(
         loaded,
@@ -363,14 +363,16 @@ def _view(
         engine_health=engine_health,
         workers=lambda: host.workers.states(spec.key for spec in workers.values()),
         needs=lambda: _missing_needs(loaded, current_tool_context().registry),
-        uninstalled=lambda: [name for name, spec in workers.items() if spec.state and not host.workers.installed(spec)],
+        uninstalled=lambda: [
+            name for name, spec in workers.items() if spec.state and not host.workers.find_installed(spec)
+        ],
         servers=server_states,
         logins=logins,
         expand=snippets.expand,
         reload=parts.reload,
         session=partial(_session, parts.sessions, loaded, store),
         know_servers=parts.know_servers,
-        changed=parts.catalogue.changed,
+        changed=parts.catalogue.list_changes,
         statistics=_statistics(loaded, recorder),
         runs=parts.runs,
         project_dir=paths.project_dir,
@@ -461,13 +463,13 @@ def _guard(
     homes = tuple(Path(spec.cwd) for spec in servers.values() if spec.private)
     packages = Path(ot_tools.__file__).parent, Path(__file__).parent
 
-    def locked() -> list[LockedPath]:
+    def list_locked() -> list[LockedPath]:
         places = [*locked_places(paths, roots, packages), *(LockedPath(path, SHARED) for path in owner.shared)]
-        executed = [place for spec in servers.values() for place in executed_by(spec)]
+        executed = [place for spec in servers.values() for place in list_executed_files(spec)]
         own = ((extension.name, extension.directory) for extension in extensions)
         return [*places, *executed, *pack_places(own, ((pack.name, pack.origin) for pack in installed))]
 
-    return PathGuard(roots, hidden=hidden, locked=locked, shown=homes, harmless=config.security.dot_names)
+    return PathGuard(roots, hidden=hidden, locked=list_locked, shown=homes, harmless=config.security.dot_names)
 
 
 @cache
@@ -518,7 +520,7 @@ def _load_model() -> Any:
 def _store(loaded: Loaded, host: Host) -> ResultStore:
     output = loaded.config.output
     ttl, most = output.result_ttl, output.max_total_bytes
-    beside = host.workers.spooled_bytes
+    beside = host.workers.count_spooled_bytes
 
     @cache
     def in_files(owner: str) -> ResultBlobs:

@@ -91,7 +91,7 @@ class Host:
         self.roots = ClientRoots()
         self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], bool]] = {}
         """Who is told, whenever a server has listed what it offers, and says whether that is new."""
-        self.servers = ServerPool(self._learned, roots=self.roots, asking=AskingServers(directory))
+        self.servers = ServerPool(self._learn, roots=self.roots, asking=AskingServers(directory))
         self.state: SharedState | None = None
         """What the replicas of a server share; None: this process is alone."""
         self.revisions: Revisions | None = None
@@ -130,7 +130,7 @@ class Host:
 
         return WaitingQuestions()
 
-    def issued_to(self, principal: str) -> IssuedSecrets:
+    def secrets_of(self, principal: str) -> IssuedSecrets:
         """Return the tokens that were issued to *principal*: to redact them for others would let these guess them."""
         if principal not in self._issued:
             self._issued[principal] = IssuedSecrets(self._all_issued)
@@ -153,7 +153,7 @@ class Host:
             ConfigError: It cannot be opened.
         """
         if self._objects is None or self._objects[0] != (output, self._shared):
-            self._objects = (output, self._shared), _opened(output, self._shared)
+            self._objects = (output, self._shared), _open_objects(output, self._shared)
         return self._objects[1]
 
     def ledger(self, holder: object, settings: LedgerSettings) -> KeptLedger:
@@ -188,7 +188,7 @@ class Host:
             self.workers.hold(self, [self._helper.key])
         return self._helper
 
-    def _learned(self, spec: ServerSpec, definitions: ServerDefinitions) -> None:
+    def _learn(self, spec: ServerSpec, definitions: ServerDefinitions) -> None:
         are_new = [learn(spec, definitions) for learn in tuple(self.learners.values())]
         if any(are_new):
             self.tell_replicas()
@@ -235,7 +235,7 @@ class Host:
         await anyio.to_thread.run_sync(self.shapes.flush)
 
 
-def _opened(output: Output, shared: Shared | None) -> ResultPlaces:
+def _open_objects(output: Output, shared: Shared | None) -> ResultPlaces:
     offered = load_store(results_of(output.store.url), "output.store")
     return offered(output, hide=shared.keys.hide if shared else str)
 

@@ -41,17 +41,17 @@ class SpanMessage(NamedTuple):
         found["status"] = "FAILED" if self.error else "SUCCESS"
         if self.error:
             found["errorType"] = self.error
-            found |= {"errorMessage": _shown("errorMessage", self.message, redact)} if self.message else {}
+            found |= {"errorMessage": _show_value("errorMessage", self.message, redact)} if self.message else {}
         # Most texts hold no secret, which is seen at once for all of them.
         texts = "\n".join([value for value in self.more.values() if type(value) is str])
         clean = "://" not in texts and redact(texts) == texts
         for name, value in self.more.items():
             if type(value) is not str:
                 if value is not None:
-                    found[name] = _shown(name, value, redact)
+                    found[name] = _show_value(name, value, redact)
             elif value:
                 is_plain = clean and len(value) <= NEVER_CUT and value.isascii() and value.isprintable()
-                found[name] = value if is_plain else _shown(name, value, str if clean else redact)
+                found[name] = value if is_plain else _show_value(name, value, str if clean else redact)
         return found
 
     def text(self, redact: Redact = str) -> str:
@@ -155,7 +155,7 @@ def in_a_log(text: str) -> str:
     return visible(text).replace("\n", "\n    ")
 
 
-def _shown(name: str, value: Any, redact: Redact) -> Any:
+def _show_value(name: str, value: Any, redact: Redact) -> Any:
     if isinstance(value, bool | float) or (isinstance(value, int) and value.bit_length() <= NUMBER_BITS):
         return value
     most, text = LENGTHS.get(name, LENGTH), brief_int(value) if isinstance(value, int) else str(value)

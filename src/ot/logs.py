@@ -120,7 +120,7 @@ class BatchedHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Take the record; whatever it refers to is written out now, for it may change."""
         if record.args:
-            record.msg, record.args = _filled_in(record), None
+            record.msg, record.args = _fill_in(record), None
         if record.exc_info:
             record.exc_text = record.exc_text or logging.Formatter().formatException(record.exc_info)
             record.exc_info = None
@@ -180,7 +180,7 @@ def _note(library: str, text: str) -> logging.LogRecord:
     return logging.LogRecord(library, logging.WARNING, "", 0, text, None, None)
 
 
-def _filled_in(record: logging.LogRecord) -> str:
+def _fill_in(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except Exception as error:  # noqa: BLE001 - what a pack logs is other people's code, and must not fail its call
@@ -236,15 +236,15 @@ class LogFile:
             OSError: It cannot be written.
         """
         data = text.encode(errors="replace")
-        fd = self._opened()
+        fd = self._open()
         size = os.fstat(fd).st_size
         if size and size + len(data) > self._max_bytes:
             self._begin_anew(fd)
-            fd = self._opened()
+            fd = self._open()
         # One call a batch: lines of several processes do not mix.
         write_all(fd, data)
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         if self._fd is not None and is_at(self._names[0], self._fd):
             return self._fd
         self.close()

@@ -17,7 +17,7 @@ INVISIBLE = re.compile(
 
 def visible(text: str) -> str:
     """Return *text* with everything that could steer a terminal written out; its lines and tabs stay."""
-    return STEERING.sub(_written_out, text)
+    return STEERING.sub(_write_out, text)
 
 
 def visible_json(text: str) -> str:
@@ -39,12 +39,12 @@ def printable(text: str) -> str:
     return "".join(mark if mark.isprintable() and not INVISIBLE.match(mark) else _escape(mark) for mark in text)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return *text* in quotes, as Python writes it, that it cannot break out of."""
-    return INVISIBLE.sub(_written_out, repr(text))
+    return INVISIBLE.sub(_write_out, repr(text))
 
 
-def _written_out(found: re.Match[str]) -> str:
+def _write_out(found: re.Match[str]) -> str:
     return _escape(found[0])
 
 

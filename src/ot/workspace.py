@@ -29,7 +29,7 @@ from ot.introspect.help import HelpPages
 from ot.output.stored_text import stored_text
 from ot.registry.extension_source import Extension, extensions_of_project, extensions_of_user
 from ot.registry.tool_definitions import ToolDefinitions
-from ot.registry.tool_loader import loaded_tool
+from ot.registry.tool_loader import load_tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime.engines.choice import EngineChoice, EngineShare
 from ot.runtime.engines.engine import Engine
@@ -195,7 +195,7 @@ class Workspace:
             await self._refresh(reading.names, packs_only=True)
             await self._know_servers(reading.names, caller)
             if caller.client != CLI and self.definition_chars:
-                self.recorder.connected(caller, partial(flat_chars, self.picture.registry), self.definition_chars)
+                self.recorder.note_client(caller, partial(flat_chars, self.picture.registry), self.definition_chars)
             reply = await self.picture.runner.run(
                 reading, caller, tell=tell, session=session, format=format, background=background
             )
@@ -256,7 +256,7 @@ class Workspace:
         await self._know_servers(packs)
         for pack in packs:
             self.picture.registry.pack(pack)
-        return ToolDefinitions.chosen(self.picture.registry, packs)
+        return ToolDefinitions.choose(self.picture.registry, packs)
 
     @property
     def ask_seconds(self) -> float:
@@ -324,7 +324,7 @@ class Workspace:
         here = self.directory
         if submit:
             return RunTools(book, self, submit, None, here, held=self.held)
-        carrier = RunCarrier(book, self._entered)
+        carrier = RunCarrier(book, self._enter)
         if self.goes_on:
             self._queue = self._queue or LocalQueue(carrier, self.background.at_once)
         if self._queue is None:
@@ -358,7 +358,7 @@ class Workspace:
             notify_desktop(question.tool, code, self.paths.environ)
 
     @asynccontextmanager
-    async def _entered(self, principal: str) -> AsyncGenerator[Self]:
+    async def _enter(self, principal: str) -> AsyncGenerator[Self]:
         yield self
 
     @property
@@ -386,7 +386,7 @@ class Workspace:
 
     def changes_something(self, tool: str) -> bool:
         """Return whether a call of *tool* has an entry in the ledger."""
-        found = loaded_tool(self.picture.registry, *tool.split(".", 1))
+        found = load_tool(self.picture.registry, *tool.split(".", 1))
         return found is not None and not self.picture.runner.executor.changes_nothing(found)
 
     async def keep(self, value: Any, principal: str, tool: str) -> str:
@@ -439,7 +439,7 @@ class Workspace:
         await self.sessions.aclose()
         await self.host.release(self)
 
-    def kept(self) -> list[str]:
+    def list_kept(self) -> list[str]:
         """Return what of the client would be lost if this process ended now."""
         held = {
             "sessions": self.sessions.count,
@@ -468,7 +468,7 @@ class Workspace:
         loaded = await anyio.to_thread.run_sync(self._load)
         self.picture = self._picture(loaded)
         self._hold()
-        self._catalogue.reloaded()
+        self._catalogue.reload()
         self._notice = _notice(self.picture.loaded)
         if isinstance(self.engine, EngineChoice):
             await self.engine.try_again()
@@ -500,9 +500,9 @@ class Workspace:
         await self._catalogue.read_again()
         return True
 
-    def changed_definitions(self) -> dict[str, list[Change]]:
+    def list_changed_definitions(self) -> dict[str, list[Change]]:
         """Return what servers offer that is not as its user approved it, by server."""
-        return self._catalogue.changed()
+        return self._catalogue.list_changes()
 
     async def _know_servers(self, names: Collection[str], caller: Caller | None = None) -> None:
         """Ask the servers among *names* what they offer, if that is not known, and show what was learned."""

@@ -46,13 +46,13 @@ class Call:
         """
         if self.seconds_left <= 0:
             raise self.timeout()
-        return self.function(**self._decoded())
+        return self.function(**self._decode())
 
     def timeout(self) -> ToolTimeout:
         """Return the error for a call whose time is over."""
         return ToolTimeout(f"{self.tool} did not answer within {self.seconds:g} s and was cancelled")
 
-    def _decoded(self) -> dict[str, Any]:
+    def _decode(self) -> dict[str, Any]:
         try:
             arguments = tagged.decode(self._arguments)
         except ValueError as error:

@@ -48,10 +48,10 @@ def open_found_file(path: str, at: str, identity: Sequence[int]) -> BinaryIO:
         OSError: It cannot be opened, or another file has its place now.
     """
 
-    def opened(name: str, flags: int) -> int:
-        return _opened(name, at, identity, READ, stat.S_ISREG)
+    def open_same(name: str, flags: int) -> int:
+        return _open_same(name, at, identity, READ, stat.S_ISREG)
 
-    return open(path, "rb", opener=opened)
+    return open(path, "rb", opener=open_same)
 
 
 def open_found_directory(path: str, at: str, identity: Sequence[int], hidden: Sequence[str]) -> OpenDirectory:
@@ -60,11 +60,11 @@ def open_found_directory(path: str, at: str, identity: Sequence[int], hidden: Se
     Raises:
         OSError: As for a file.
     """
-    fd = _opened(path, at, identity, READ | getattr(os, "O_DIRECTORY", 0), stat.S_ISDIR)
+    fd = _open_same(path, at, identity, READ | getattr(os, "O_DIRECTORY", 0), stat.S_ISDIR)
     return OpenDirectory(fd, at, hidden)
 
 
-def _opened(path: str, at: str, identity: Sequence[int], flags: int, is_kind: Callable[[int], bool]) -> int:
+def _open_same(path: str, at: str, identity: Sequence[int], flags: int, is_kind: Callable[[int], bool]) -> int:
     fd = os.open(at, flags)
     found = os.fstat(fd)
     # A link on the way, or another file, may have taken its place since the server looked.

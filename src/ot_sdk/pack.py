@@ -168,7 +168,7 @@ def fit(value: Any, wanted: Any, where: str) -> Any:
         if hasattr(origin, "__dataclass_fields__"):
             return build(origin, _fit_mapping(value, wanted, where), where)
         if hasattr(origin, "__fspath__"):
-            return cast("Callable[[str], Any]", origin)(_checked(value, wanted, where, str))
+            return cast("Callable[[str], Any]", origin)(_check(value, wanted, where, str))
     if origin is typing.Any:
         return value
     raise SettingsError(where, f"Config asks for {_name(wanted)}, which settings cannot hold")
@@ -191,10 +191,10 @@ def _fit_literal(value: Any, wanted: Any, where: str) -> Any:
 
 
 def _fit_exact(value: Any, wanted: Any, where: str) -> Any:
-    return _checked(value, wanted, where, wanted)
+    return _check(value, wanted, where, wanted)
 
 
-def _checked(value: Any, wanted: Any, where: str, *kinds: type) -> Any:
+def _check(value: Any, wanted: Any, where: str, *kinds: type) -> Any:
     if type(value) not in kinds:
         raise _wrong(value, wanted, where)
     return value
@@ -202,7 +202,7 @@ def _checked(value: Any, wanted: Any, where: str, *kinds: type) -> Any:
 
 def _fit_list(value: Any, wanted: Any, where: str) -> list[Any]:
     kind = next(iter(typing.get_args(wanted)), Any)
-    items = enumerate(_checked(value, wanted, where, list))
+    items = enumerate(_check(value, wanted, where, list))
     return [fit(item, kind, f"{where}[{number}]") for number, item in items]
 
 
@@ -229,7 +229,7 @@ FITS: tuple[tuple[Any, Fit], ...] = (
     (bool, _fit_exact),
     (int, _fit_exact),
     (NoneType, _fit_exact),
-    (float, lambda value, wanted, where: float(_checked(value, wanted, where, int, float))),
+    (float, lambda value, wanted, where: float(_check(value, wanted, where, int, float))),
     (list, _fit_list),
     (tuple, _fit_tuple),
     (set, lambda value, wanted, where: set(_fit_list(value, wanted, where))),

@@ -74,7 +74,7 @@ _NUMBER = "(?:4[89]|5[0-7]|6[5-9]|[78][0-9]|9[0789]|1[01][0-9]|12[0-2])"
 
 
 @cache
-def _escaped_letters() -> re.Pattern[str]:
+def _compile_escapes() -> re.Pattern[str]:
     """Return the pattern of a letter or digit that is escaped although it need not be; compiling it takes a while."""
     # Each way begins with its own letter, which is what makes the search quick.
     entity = f"&(?:amp;){{0,3}}#(?:[xX]0{{0,6}}({_CODE})|0{{0,6}}({_NUMBER}));"
@@ -92,7 +92,7 @@ class Redactor:
         self._know(_Secret(value, name) for value, name in names.items())
 
     @classmethod
-    def joined(cls, redactors: Iterable[Redactor]) -> Redactor:
+    def join(cls, redactors: Iterable[Redactor]) -> Redactor:
         """Return one that knows what all of *redactors* know."""
         found = cls()
         found._know({secret.value: secret for one in redactors for secret in one._secrets}.values())
@@ -145,8 +145,8 @@ class Redactor:
             return []
         ways = [way for size, trace, way in self._ways if size <= length and trace in text]
         found = [(way.name, way.pattern) for way in ways if way.may_be_in(text)]
-        if any(mark in text for mark in _ESCAPES) and _escaped_letters().search(text):
-            bare = _escaped_letters().sub(_unescaped, text)
+        if any(mark in text for mark in _ESCAPES) and _compile_escapes().search(text):
+            bare = _compile_escapes().sub(_unescape, text)
             found += [(secret.name, secret.escaped) for secret in self._secrets if secret.ways[0].may_be_in(bare)]
         return found
 
@@ -164,14 +164,14 @@ class _Secret:
         self.value = value
         self.name = name
         raw = value.encode(errors="surrogatepass")
-        self.ways = [_Way(name, value, lambda: "".join(map(_written, value)))]
+        self.ways = [_Way(name, value, lambda: "".join(map(_letter_pattern, value)))]
         self.ways += [_Way(name, text, lambda text=text: text) for text in {raw.hex(): 1, raw.hex().upper(): 1}]
         self.ways += [_base64_way(name, raw, offset) for offset in range(3)]
 
     @cached_property
     def escaped(self) -> str:
         """The pattern of the value where letters are escaped that need not be."""
-        return "".join(map(_escaped, self.value)) if len(self.value) <= LONGEST_ESCAPED else "(?!)"
+        return "".join(map(_escape_letter, self.value)) if len(self.value) <= LONGEST_ESCAPED else "(?!)"
 
 
 class _Way:
@@ -205,7 +205,7 @@ def _base64_way(name: str, raw: bytes, offset: int) -> _Way:
     end = 8 * (offset + len(raw))
     core = b64encode(bytes(offset) + raw).decode("ascii")[(8 * offset + 5) // 6 : end // 6]
     before, after = f"{_BASE64}?" * (offset > 0), f"{_BASE64}?(?:=|%3[dD]){{0,2}}" * (end % 6 > 0)
-    return _Way(name, core, lambda: before + "".join(_written(letter, _URL_SAFE) for letter in core) + after)
+    return _Way(name, core, lambda: before + "".join(_letter_pattern(letter, _URL_SAFE) for letter in core) + after)
 
 
 def redact_value(value: Any, redact: Redact) -> Any:
@@ -259,13 +259,13 @@ def _entries(value: Mapping[Any, Any], redact: Redact, spared: str = "") -> dict
 # ---------------------------------------------------------------- how a value is written
 
 
-def _written(letter: str, also: Mapping[str, str] = _ALSO) -> str:
+def _letter_pattern(letter: str, also: Mapping[str, str] = _ALSO) -> str:
     """Return the pattern of the ways in which URLs, JSON and HTML write *letter*."""
-    return letter if letter.isascii() and letter.isalnum() else _escaped(letter, also)
+    return letter if letter.isascii() and letter.isalnum() else _escape_letter(letter, also)
 
 
-def _escaped(letter: str, also: Mapping[str, str] = _ALSO) -> str:
-    """Return as ``_written``, for encoders that escape letters and digits too."""
+def _escape_letter(letter: str, also: Mapping[str, str] = _ALSO) -> str:
+    """Return as ``_letter_pattern``, for encoders that escape letters and digits too."""
     plain = letter if letter.isalnum() else rf"\\{{0,8}}{re.escape(letter)}" if letter != "\\" else _SLASHES
     named = [f"&(?:amp;){{0,3}}(?:{_NAMED[letter]});"] if letter in _NAMED else []
     control = [f"{_SLASHES}{_CONTROL[letter]}"] if letter in _CONTROL else []
@@ -275,7 +275,7 @@ def _escaped(letter: str, also: Mapping[str, str] = _ALSO) -> str:
     return f"(?:{'|'.join(ways)})"
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     return chr(int(found[4])) if found[4] else chr(int(found[1] or found[2] or found[3], 16))
 
 

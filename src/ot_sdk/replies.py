@@ -81,17 +81,17 @@ class Replies:
 
     def _large(self, id: str, value: Any) -> bytes:
         if isinstance(value, str) and len(value) > self._above:
-            return self._spooled_text(id, value)
+            return self._spool_text(id, value)
         pieces = self._pieces(value)
         held = _take(pieces, self._above)
         if sum(map(len, held)) <= self._above:
             # Line breaks stand between the parts only: inside JSON's own texts they are escaped.
             return _reply(id, b'{"value":' + b"".join(held).replace(b"\n", b"") + b"}")
         if isinstance(value, str):
-            return self._spooled_text(id, value)
+            return self._spool_text(id, value)
         return _reply(id, to_json(self._file().write(chain(held, pieces), form="json")))
 
-    def _spooled_text(self, id: str, value: str) -> bytes:
+    def _spool_text(self, id: str, value: str) -> bytes:
         return _reply(id, to_json(self._file().text(self._redactor.text(value))))
 
     def _file(self) -> Spool:
@@ -182,9 +182,9 @@ class JsonPieces:
         elif kind is dict and tagged.has_plain_keys(value):
             yield from self._entries(value, depth, between)
         elif kind is str and len(value) > SLICE and tagged.is_unicode(value):
-            yield from self._text(self._encoder().redacted(value))
+            yield from self._text(self._encoder().redact(value))
         elif kind is bytes and len(value) > SLICE:
-            yield from self._bytes(self._encoder().redacted_bytes(value))
+            yield from self._bytes(self._encoder().redact_bytes(value))
         else:
             yield to_json(self._encoder().convert(value, depth))
 
@@ -206,7 +206,7 @@ class JsonPieces:
         self._encoder().check_depth(value, depth)
         before = b"{"
         for key, item in value.items():
-            name = before + to_json(self._encoder().redacted(key)) + b":"
+            name = before + to_json(self._encoder().redact(key)) + b":"
             before = between
             if _weight(item) >= BATCH:
                 yield name

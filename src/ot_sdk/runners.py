@@ -186,9 +186,9 @@ class LoopRunner(CallRunner):
             return self._replies.failure(call.id, running.stopped_by or error)
         self._end(call)
         if is_little(value):
-            return self._made(call, value)
+            return self._make(call, value)
         try:
-            return await self._made_in_thread(call, value)
+            return await self._make_in_thread(call, value)
         except BaseException as error:  # noqa: BLE001 - a task that the tool left behind may cancel this one
             return self._replies.failure(call.id, error)
 
@@ -196,18 +196,18 @@ class LoopRunner(CallRunner):
         """Let no cancel and no deadline reach the call any more."""
         self._running.pop(call).timer.cancel()
 
-    def _made(self, call: Call, value: Any) -> bytes:
+    def _make(self, call: Call, value: Any) -> bytes:
         try:
             return self._replies.value(call.id, value)
         except BaseException as error:  # noqa: BLE001 - other people's code runs in values too
             return self._replies.failure(call.id, error)
 
-    async def _made_in_thread(self, call: Call, value: Any) -> bytes:
+    async def _make_in_thread(self, call: Call, value: Any) -> bytes:
         """Return the reply, made elsewhere: a large value would hold up the other calls."""
         made: asyncio.Future[bytes] = self._loop.create_future()
 
         def make() -> None:
-            self._loop.call_soon_threadsafe(_settle, made, self._made(call, value))
+            self._loop.call_soon_threadsafe(_settle, made, self._make(call, value))
 
         context = contextvars.copy_context()
         threading.Thread(target=context.run, args=(make,), name="reply", daemon=True).start()

@@ -124,7 +124,7 @@ class Encoder(Converter):
         encoded: Tagged = {}
         try:
             for key, item in value.items():
-                encoded[free_name(self.redacted(key), encoded)] = self.convert(item, depth + 1)
+                encoded[free_name(self.redact(key), encoded)] = self.convert(item, depth + 1)
         except NotPlain as error:
             error.within(key)
             raise
@@ -148,18 +148,18 @@ class Encoder(Converter):
 
     def text(self, value: str, _depth: int = 0) -> Any:
         """Return a text, which is tagged when UTF-8 cannot hold it."""
-        text = self.redacted(value)
+        text = self.redact(value)
         return text if text.isascii() or is_unicode(text) else tagged("str", _b64(text.encode(errors=LONE)))
 
     def data(self, value: bytes) -> Tagged:
         """Return bytes as tagged base64."""
-        return tagged("bytes", _b64(self.redacted_bytes(value)))
+        return tagged("bytes", _b64(self.redact_bytes(value)))
 
-    def redacted(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return *text* without what must not leave."""
         return text if self._redact is None else self._redact(text)
 
-    def redacted_bytes(self, data: bytes) -> bytes:
+    def redact_bytes(self, data: bytes) -> bytes:
         """Return *data* without what must not leave."""
         return data if self._redact_bytes is None else self._redact_bytes(data)
 
@@ -234,7 +234,7 @@ def _is_hashable(encoded: Any) -> bool:
 class Decoder(Converter):
     """Decodes one value, counting what it holds."""
 
-    def listed(self, encoded: Any, depth: int) -> list[Any]:
+    def decode_list(self, encoded: Any, depth: int) -> list[Any]:
         """Return the decoded elements of a tag's list."""
         if not isinstance(encoded, list):
             raise ValueError("a tag of several values does not hold a list")
@@ -259,11 +259,11 @@ class Decoder(Converter):
     def mapping(self, found: Mapping[str, Any], depth: int) -> Any:
         """Return the dict or the tagged value that a JSON object stands for."""
         if TAG in found:
-            return self._tagged(found, depth)
+            return self._decode_tag(found, depth)
         self.check_depth(found, depth)
         return {key: self.convert(item, depth + 1) for key, item in found.items()}
 
-    def _tagged(self, found: Mapping[str, Any], depth: int) -> Any:
+    def _decode_tag(self, found: Mapping[str, Any], depth: int) -> Any:
         kind = found[TAG]
         read = READERS.get(kind) if isinstance(kind, str) else None
         if read is None or set(found) != {TAG, "v"}:
@@ -325,9 +325,9 @@ def _read_decimal(_decoder: Decoder, text: Any, _depth: int) -> Decimal:
 
 READERS: Mapping[str, Rule] = {
     "str": lambda _decoder, value, _depth: b64decode(value, validate=True).decode(errors=LONE),
-    "tuple": lambda decoder, value, depth: tuple(decoder.listed(value, depth)),
-    "set": lambda decoder, value, depth: set(spread(decoder.listed(value, depth))),
-    "frozenset": lambda decoder, value, depth: frozenset(spread(decoder.listed(value, depth))),
+    "tuple": lambda decoder, value, depth: tuple(decoder.decode_list(value, depth)),
+    "set": lambda decoder, value, depth: set(spread(decoder.decode_list(value, depth))),
+    "frozenset": lambda decoder, value, depth: frozenset(spread(decoder.decode_list(value, depth))),
     "dict": lambda decoder, value, depth: decoder.pairs(value, depth),
     "bytes": lambda _decoder, value, _depth: b64decode(value, validate=True),
     "int": _read_int,

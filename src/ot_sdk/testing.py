@@ -111,18 +111,18 @@ class StandIn(host.PackHost):
 
     def open_file(self, path: str) -> BinaryIO:
         """Return the file at *path* below the directory that the test gave."""
-        at, found = self._found(path)
+        at, found = self._find(path)
         return open_found_file(path, at, (found.st_dev, found.st_ino))
 
     def open_directory(self, path: str) -> OpenDirectory:
         """Return the directory at *path* below the one that the test gave."""
-        at, found = self._found(path)
+        at, found = self._find(path)
         return open_found_directory(path, at, (found.st_dev, found.st_ino), ())
 
     def require_writable(self, paths: Sequence[str]) -> None:
         """Return at once: the test's own tools say what may be written."""
 
-    def _found(self, path: str) -> tuple[str, os.stat_result]:
+    def _find(self, path: str) -> tuple[str, os.stat_result]:
         if self._files is None:
             raise PermissionError("the test gave no files: ot_sdk.testing.use(files=directory)")
         root = os.path.realpath(self._files)

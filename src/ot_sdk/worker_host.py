@@ -47,7 +47,7 @@ class WorkerHost(PackHost):
         """Speak for *pack*, which was given *secrets*, from now on."""
         self._pack, self._secrets, self._redact = pack, secrets, redactor
 
-    def imported(self, config: Any) -> None:
+    def note_import(self, config: Any) -> None:
         """Note that the pack is there, with *config* as its settings."""
         self._imported = True
         self._config = config
@@ -89,7 +89,7 @@ class WorkerHost(PackHost):
 
     async def acall_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
         """Return the value of another tool; the event loop goes on meanwhile."""
-        return await self._awaited(_tool_request(name, arguments))
+        return await self._await_reply(_tool_request(name, arguments))
 
     def ask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
         """Return what the server's model answers; blocks this thread."""
@@ -97,7 +97,7 @@ class WorkerHost(PackHost):
 
     async def aask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
         """Return what the server's model answers; the event loop goes on meanwhile."""
-        return await self._awaited(_model_request(text, schema))
+        return await self._await_reply(_model_request(text, schema))
 
     def image(self, data: bytes, mime_type: str) -> dict[str, Any]:
         """Send the image for the reply, and return what stands for it."""
@@ -136,7 +136,7 @@ class WorkerHost(PackHost):
         finally:
             self._waiting.pop(id, None)
 
-    async def _awaited(self, asked: _Request) -> Any:
+    async def _await_reply(self, asked: _Request) -> Any:
         import asyncio  # noqa: PLC0415 - costs half of a worker's start; whoever awaits has loaded it
 
         loop = asyncio.get_running_loop()

@@ -77,7 +77,7 @@ class WorkerLoop:
         host.install(self._host)
         module = import_pack(start.pack, start.file, start.directory)
         functions = tools_of(module)
-        self._host.imported(build_config(module, start.pack, start.settings))
+        self._host.note_import(build_config(module, start.pack, start.settings))
         self._pack = start.pack
         self._tools = self._runnable(functions, start)
 

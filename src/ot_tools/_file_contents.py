@@ -29,7 +29,7 @@ def read_bytes(guard: PathGuard, path: str, offset: int, limit: int | None, most
     return data
 
 
-def encoded(path: str, content: str | bytes, max_bytes: int) -> bytes:
+def encode(path: str, content: str | bytes, max_bytes: int) -> bytes:
     """Return *content* as the bytes that are written to the file *path*."""
     if not isinstance(content, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
         kind = type(content).__name__

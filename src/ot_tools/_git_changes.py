@@ -98,19 +98,19 @@ class Comparison:
 
     def changes(self, limit: int, *, hunks: bool) -> list[Difference]:
         """Return the files that differ, by path, with their hunks if asked for."""
-        left_out = self._left_out()
+        left_out = self._list_left_out()
         listed = self._run("--find-renames", "--raw", "--numstat", "-z", left_out=left_out)
-        found = [*islice(_parsed(listed), limit)]
+        found = [*islice(_parse(listed), limit)]
         if hunks:
             text = self._run("--find-renames", "--patch", f"--unified={self.context}", left_out=left_out)
             _add_patches(found, text)
         for change in found:
             change.name = as_text(change.path)
-            change.path = self.repository.shown(change.path)
-            change.old_path = change.old_path and self.repository.shown(change.old_path)
+            change.path = self.repository.show_path(change.path)
+            change.old_path = change.old_path and self.repository.show_path(change.old_path)
         return found
 
-    def _left_out(self) -> list[str]:
+    def _list_left_out(self) -> list[str]:
         """Return the paths that differ and may not be shown."""
         names = self._run("--no-renames", "--name-only", "-z").split(b"\0")
         may = self.repository.may_read if self._sees_files else self.repository.may_show
@@ -132,12 +132,12 @@ class Comparison:
         return self.repository.git.run("diff", *SAFE, submodules, *options, *self.sides, "--", *wanted, *without)
 
 
-def shown(text: bytes) -> str:
+def decode_text(text: bytes) -> str:
     """Return what git printed as text that a reply can carry."""
     return text.decode(errors="replace")
 
 
-def _parsed(listed: bytes) -> Iterator[Difference]:
+def _parse(listed: bytes) -> Iterator[Difference]:
     """Yield the changes of the output of ``--raw --numstat -z``: first all records, then all numbers in their order."""
     tokens = iter([os.fsdecode(token) for token in listed.split(b"\0")[:-1]])
     changes: list[Difference] = []
@@ -152,7 +152,7 @@ def _parsed(listed: bytes) -> Iterator[Difference]:
             continue
         unmerged |= {path} if status == "conflict" else set()
         changes.append(Difference(path, status, old))
-    counts = _counted(iter(numbers))
+    counts = _count(iter(numbers))
     for change in changes:
         change.added, change.deleted = counts.get(change.path, (None, None))
     yield from changes
@@ -166,7 +166,7 @@ def record(token: str, following: Iterator[str]) -> tuple[str, str, str | None]:
     return STATUSES.get(letter, letter), path, old
 
 
-def _counted(tokens: Iterator[str]) -> dict[str, tuple[int | None, int | None]]:
+def _count(tokens: Iterator[str]) -> dict[str, tuple[int | None, int | None]]:
     counts: dict[str, tuple[int | None, int | None]] = {}
     for token in tokens:
         added, deleted, path = token.split("\t", 2)
@@ -197,5 +197,5 @@ def _sections(text: bytes) -> Iterator[str]:
     while at < len(text):
         end = text.find(SECTION, at) + 1 or len(text)
         if text.startswith(b"diff --git ", at):
-            yield shown(text[at:end])
+            yield decode_text(text[at:end])
         at = end

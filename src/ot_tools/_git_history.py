@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta, timezone
 
-from ot_tools._git_changes import SAFE, Difference, number, record, shown
+from ot_tools._git_changes import SAFE, Difference, decode_text, number, record
 from ot_tools._git_repository import Repository, as_text
 
 FIELDS = "%H%x00%P%x00%an%x00%ae%x00%aI%x00%s%x00%b"
@@ -67,7 +67,7 @@ def point_in_time(name: str, text: str, *, end: bool = False) -> str:
 def commits(repository: Repository, *args: str) -> list[LoggedCommit]:
     """Return the commits that ``git log`` lists with these arguments."""
     told = repository.git.run("log", "-z", "--no-show-signature", f"--format=tformat:{FIELDS}", *args)
-    fields = shown(told).split("\0")[:-1]
+    fields = decode_text(told).split("\0")[:-1]
     width = FIELDS.count("%x00") + 1
     rows = (fields[at : at + width] for at in range(0, len(fields), width))
     return [
@@ -107,8 +107,8 @@ def add_files(repository: Repository, found: Sequence[LoggedCommit], paths: Sequ
         if not path:
             old, path = next(tokens), next(tokens)
         if all(map(repository.may_show, filter(None, (old, path)))):
-            old = old and repository.shown(old)
-            change = Difference(repository.shown(path), statuses[path], old, number(added), number(deleted))
+            old = old and repository.show_path(old)
+            change = Difference(repository.show_path(path), statuses[path], old, number(added), number(deleted))
             change.name = as_text(path)
             files.append(change)
 
@@ -132,7 +132,7 @@ def blame(repository: Repository, commit: str, path: str, start: int, limit: int
             zone = known.get("author-tz", "+0000")
             yield BlamedLine(
                 at,
-                shown(row[1:]),
+                decode_text(row[1:]),
                 id,
                 known.get("author", ""),
                 known.get("author-mail", "").strip("<>"),
@@ -143,7 +143,7 @@ def blame(repository: Repository, commit: str, path: str, start: int, limit: int
         elif head := re.fullmatch(rb"([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?", row) if not known else None:
             id, at, known = head[1].decode(), int(head[2]), {"": ""}
         else:
-            key, _, value = shown(row).partition(" ")
+            key, _, value = decode_text(row).partition(" ")
             known[key] = value
 
 
@@ -194,11 +194,11 @@ def status_lines(
             case _:
                 pass
     known = {line.path for line in lines}
-    lines = [*(line for line in _staged_submodules(repository, paths) if line.path not in known), *lines]
+    lines = [*(line for line in _find_staged_submodules(repository, paths) if line.path not in known), *lines]
     return branch, [line for line in lines if repository.may_show(line.path)]
 
 
-def _staged_submodules(repository: Repository, paths: Sequence[str]) -> Iterator[StatusLine]:
+def _find_staged_submodules(repository: Repository, paths: Sequence[str]) -> Iterator[StatusLine]:
     """Yield those whose commit is staged: ``git status`` tells of them only if it may go into them."""
     options = ("--cached", "--raw", "-z", "--no-renames", "--ignore-submodules=none", *SAFE)
     tokens = map(os.fsdecode, repository.git.run("diff", *options, "--", *paths).split(b"\0")[:-1])

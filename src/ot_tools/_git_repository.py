@@ -75,7 +75,7 @@ class Repository:
     is_merging: bool
     """Whether a merge, a rebase or the like waits for a person to finish it."""
 
-    def shown(self, path: str) -> str:
+    def show_path(self, path: str) -> str:
         """Return a path that git names as the other packs take it: relative to the working directory, or absolute."""
         start = f"{os.path.realpath(self.guard.roots[0])}/"
         return as_text(f"{self.top}/{path}").removeprefix(start)
@@ -288,7 +288,7 @@ def _settings(guard: PathGuard, places: _Places, program: GitProgram) -> dict[st
         listed = program.run("config", "--file", "-", "--no-includes", "--null", "--list", stdin=text)
     except GitFailed:
         raise ValueError(f"{str(places.common / 'config')!r} is not a valid git config file") from None
-    found = _listed(listed)
+    found = _parse_settings(listed)
     _check_format(found)
     return {name: value for name, value in found.items() if TAKEN.fullmatch(name) and value.isprintable()}
 
@@ -301,7 +301,7 @@ def _users_settings(program: GitProgram) -> dict[str, str]:
             environ[name] = os.environ[name]
     # From there no repository is found whose settings could count.
     git = replace(program, environ=environ | {"GIT_DIR": os.devnull})
-    found = _listed(git.run("config", "--includes", "--null", "--list"))
+    found = _parse_settings(git.run("config", "--includes", "--null", "--list"))
     # Nor one whose place could choose the author: better none than another one.
     chosen = any(name.startswith("includeif.") for name in found)
     return {
@@ -311,7 +311,7 @@ def _users_settings(program: GitProgram) -> dict[str, str]:
     }
 
 
-def _listed(told: bytes) -> dict[str, str]:
+def _parse_settings(told: bytes) -> dict[str, str]:
     entries = (entry.partition("\n") for entry in told.decode(errors="replace").split("\0") if entry)
     # A name without a value means that it is true.
     return {name: value if given else "true" for name, given, value in entries}

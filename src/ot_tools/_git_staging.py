@@ -40,17 +40,17 @@ def stage(repository: Repository, paths: Sequence[str]) -> tuple[list[str], list
         raise ValueError(f"nothing has changed at {', '.join(paths)[:200]}, or git ignores it")
     if len(changed) > MAX_STAGED:
         raise ValueError(f"{len(changed):,} files have changed there, more than {MAX_STAGED:,}: stage fewer at a time")
-    filtered = _filtered(repository, changed)
+    filtered = _find_filtered(repository, changed)
     why = {line.path: _why_not(repository, line, filtered) for line in changed}
     given = {repository.inside(path) for path in paths}
     for path, reason in why.items():
         if reason and path in given:
-            raise PermissionError(f"{repository.shown(path)!r} is not staged: {reason}")
+            raise PermissionError(f"{repository.show_path(path)!r} is not staged: {reason}")
     staged = [path for path, reason in why.items() if not reason]
     if staged:
         names = b"".join(os.fsencode(path) + b"\0" for path in staged)
         repository.git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=names)
-    named = {path: repository.shown(path) for path in why}
+    named = {path: repository.show_path(path) for path in why}
     return [named[path] for path in staged], [LeftOut(named[path], reason) for path, reason in why.items() if reason]
 
 
@@ -68,7 +68,7 @@ def _why_not(repository: Repository, line: StatusLine, filtered: frozenset[str])
     return "" if repository.may_read(line.path) else "it may not be read"
 
 
-def _filtered(repository: Repository, lines: Sequence[StatusLine]) -> frozenset[str]:
+def _find_filtered(repository: Repository, lines: Sequence[StatusLine]) -> frozenset[str]:
     """Return the paths whose content would go through a filter such as that of Git LFS."""
     names = b"".join(os.fsencode(line.path) + b"\0" for line in lines)
     told = repository.git.run("check-attr", "-z", "--stdin", "filter", stdin=names)
@@ -93,7 +93,7 @@ def commit(repository: Repository, message: str) -> tuple[str, str]:
     if repository.is_merging:
         raise ValueError("a merge, rebase or cherry-pick is under way: ask the user to finish it")
     parent = _parent(repository)
-    git = _signed_by(repository)
+    git = _with_author(repository)
     tree = git.run("write-tree").decode().strip()
     before = (
         git.run("rev-parse", "--verify", f"{parent}^{{tree}}").decode().strip() if parent else empty_tree(repository)
@@ -116,7 +116,7 @@ def _parent(repository: Repository) -> str:
         return ""
 
 
-def _signed_by(repository: Repository) -> GitProgram:
+def _with_author(repository: Repository) -> GitProgram:
     """Return git with the author's name and address, from the repository's settings or else the user's own."""
     known = {key: repository.settings.get(f"user.{key}", "") for key in ("name", "email")}
     if not all(known.values()):

@@ -40,11 +40,11 @@ class GlobPattern:
         Raises:
             ValueError: It is not a relative pattern.
         """
-        self._alternatives = [_read(text) for text in _spelled_out(_checked(pattern))]
+        self._alternatives = [_read(text) for text in _spell_out(_check(pattern))]
 
     def start(self) -> frozenset[State]:
         """Return the states before the first name."""
-        return self._closed({(index, 0) for index in range(len(self._alternatives))})
+        return self._close({(index, 0) for index in range(len(self._alternatives))})
 
     def step(self, states: frozenset[State], name: str) -> frozenset[State]:
         """Return the states after *name*; none means that nothing below can match."""
@@ -53,7 +53,7 @@ class GlobPattern:
             parts = self._alternatives[index]
             if used < len(parts) and parts[used].matches(name):
                 after.add((index, used if parts[used].expression is None else used + 1))
-        return self._closed(after)
+        return self._close(after)
 
     def spells(self, states: frozenset[State], name: str) -> bool:
         """Return whether the pattern has *name* at this place in so many words."""
@@ -64,7 +64,7 @@ class GlobPattern:
         """Return whether the names so far are a match."""
         return any(used == len(self._alternatives[index]) for index, used in states)
 
-    def _closed(self, states: set[State]) -> frozenset[State]:
+    def _close(self, states: set[State]) -> frozenset[State]:
         """Add the states in which ``**`` stands for no directory at all."""
         todo = list(states)
         while todo:
@@ -76,7 +76,7 @@ class GlobPattern:
         return frozenset(states)
 
 
-def _checked(pattern: str) -> str:
+def _check(pattern: str) -> str:
     if not pattern or len(pattern) > MAX_PATTERN:
         raise ValueError(f"a pattern has 1 to {MAX_PATTERN:,} characters, this one has {len(pattern):,}")
     if pattern.startswith(("/", "~")) or ".." in pattern.split("/"):
@@ -86,7 +86,7 @@ def _checked(pattern: str) -> str:
     return pattern
 
 
-def _spelled_out(pattern: str) -> list[str]:
+def _spell_out(pattern: str) -> list[str]:
     """Return the pattern without braces: one text for each choice."""
     todo, done = [pattern], list[str]()
     while todo:

@@ -135,7 +135,7 @@ class Notes:
         terms = _terms(pieces)
         for joined in (" ", " OR ") if len(terms) > 1 else (" ",):
             if terms and (found := self._matching(joined.join(terms), chosen, most)):
-                return self._scored(found, terms if joined == " OR " else ())
+                return self._score(found, terms if joined == " OR " else ())
         return self._containing(pieces, chosen, most)
 
     def tags(self, chosen: Chosen) -> list[tuple[str, int]]:
@@ -143,7 +143,7 @@ class Notes:
         sql = "SELECT tag, count(*) FROM note_tags JOIN notes n ON n.id = note WHERE {} GROUP BY tag ORDER BY 2 DESC, 1"
         return self._run(sql.format(chosen.condition), chosen.values).fetchall()
 
-    def _scored(self, found: Sequence[Row], terms: Sequence[str]) -> list[Row]:
+    def _score(self, found: Sequence[Row], terms: Sequence[str]) -> list[Row]:
         """Return *found* with scores from 0 to 1: the part of *terms* that a note has, at most halved by its rank.
 
         BM25 alone tells little: where there are few notes it is tiny.
@@ -159,7 +159,7 @@ class Notes:
         cut = f"snippet(note_texts, 0, '{MARK}', '', ' … ', {SNIPPET_TOKENS})"
         condition = f"note_texts MATCH ? AND {chosen.condition} ORDER BY bm25(note_texts), n.id DESC LIMIT ?"
         found = self._rows(cut, condition, (match, *chosen.values, most), score="-bm25(note_texts)")
-        return [replace(row, text=_shortened(row.text)) for row in found]
+        return [replace(row, text=_shorten(row.text)) for row in found]
 
     def _containing(self, pieces: Sequence[str], chosen: Chosen, most: int) -> list[Row]:
         """Find what is not a word of its own: signs, and part of a text in a script without spaces."""
@@ -222,7 +222,7 @@ def _terms(pieces: Iterable[str]) -> list[str]:
     return [f'"{word}"' for word in words]
 
 
-def _shortened(marked: str) -> str:
+def _shorten(marked: str) -> str:
     """Return at most SNIPPET_CHARS of what FTS5 cut out, with the first match: the words before it may be long."""
     first, text = marked.find(MARK), marked.replace(MARK, "")
     start = max(0, min(first - BEFORE_CHARS, len(text) - SNIPPET_CHARS))

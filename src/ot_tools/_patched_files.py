@@ -10,7 +10,7 @@ from ot_tools._tree_walk import WalkDeadline
 from ot_tools._unified_diff import FileDiff, parse_diff
 
 
-def patched_files(
+def patch_files(
     guard: PathGuard, diff: str, path: str, max_bytes: int, deadline: WalkDeadline, into: str
 ) -> tuple[list[Change], dict[str, FileDiff]]:
     """Return the changes of *diff*, whose paths start at the directory *path*, and what it says of each file.
@@ -37,5 +37,5 @@ def patched_files(
         else:
             before = TextFile.read(guard, at, max_bytes, deadline.spend)
         fitting = file.without_returns() if before.crlf else file
-        changes.append(before.changed_to(fitting.applied(before.text, deadline), max_bytes, into))
+        changes.append(before.change_to(fitting.apply(before.text, deadline), max_bytes, into))
     return changes, said

@@ -59,9 +59,9 @@ class TextFile:
         plain, crlf = without_returns(text)
         return cls(path, plain, data, crlf)
 
-    def changed_to(self, text: str, max_bytes: int, into: str) -> Change:
+    def change_to(self, text: str, max_bytes: int, into: str) -> Change:
         """Return the change that makes *text* of the file; its bytes are written to the directory *into*, if any."""
-        data = self.encoded(text, max_bytes)
+        data = self.encode(text, max_bytes)
         before = None if self.data is None else state_of(self.data)
         if not into:
             return self.path, before, data
@@ -69,7 +69,7 @@ class TextFile:
         file.write_bytes(data)
         return self.path, before, str(file)
 
-    def encoded(self, text: str, max_bytes: int) -> bytes:
+    def encode(self, text: str, max_bytes: int) -> bytes:
         """Return *text* as it stands in this file."""
         try:
             data = (text.replace("\n", "\r\n") if self.crlf else text).encode()
@@ -111,7 +111,7 @@ def change_files(guard: PathGuard, changes: Sequence[Change]) -> None:
     done: list[tuple[str, bytes | None]] = []
     try:
         for path, state, after in changes:
-            before = _unchanged(guard, path, state)
+            before = _read_unchanged(guard, path, state)
             with guard.open_for_writing(path) as stream:
                 stream.write(Path(after).read_bytes() if isinstance(after, str) else after)
             done.append((path, before))
@@ -121,7 +121,7 @@ def change_files(guard: PathGuard, changes: Sequence[Change]) -> None:
         raise
 
 
-def _unchanged(guard: PathGuard, path: str, state: State | None) -> bytes | None:
+def _read_unchanged(guard: PathGuard, path: str, state: State | None) -> bytes | None:
     """Return what the file holds, which is what it held."""
     try:
         with guard.open_for_reading(path) as stream:

@@ -57,11 +57,11 @@ def read_page(stream: BinaryIO, page: Page) -> str:
     if _newline_is_a_byte(page.encoding):
         start = _check_text(stream)
         if page.offset == 1 and page.limit is None and len(start) < START:  # all of it
-            return _decoded(_few_enough(start, page.max_bytes), page.encoding, 1)
+            return _decode(_few_enough(start, page.max_bytes), page.encoding, 1)
         _skip_lines(stream, page.offset - 1)
-        return _decoded(_take(stream, page.limit, page.max_bytes), page.encoding, page.offset)
+        return _decode(_take(stream, page.limit, page.max_bytes), page.encoding, page.offset)
     # In the wide encodings a line feed is not one byte, so that lines are known only after decoding.
-    text = _decoded(_take(stream, None, page.max_bytes), page.encoding, 1)
+    text = _decode(_take(stream, None, page.max_bytes), page.encoding, 1)
     lines = [f"{line}\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return "".join(lines[page.offset - 1 :][: page.limit])
@@ -136,7 +136,7 @@ def _few_enough[T: (bytes, bytearray)](data: T, max_bytes: int) -> T:
     return data
 
 
-def _decoded(data: bytes, encoding: str, first_line: int) -> str:
+def _decode(data: bytes, encoding: str, first_line: int) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:

@@ -87,7 +87,7 @@ def find_lines(data: bytes, expression: Expression, *, context: int = 0) -> Iter
             return  # an expression that matches nothing at all also meets the end of the text
         number += data.count(b"\n", counted, start)
         end = _line_end(data, start)
-        shown = _shown(data[start:end], match.start() - start)
+        shown = _show_line(data[start:end], match.start() - start)
         yield Hit(number, shown, _lines_before(data, start, context), _lines_after(data, end, context))
         counted, place = start, end + 1
 
@@ -101,7 +101,7 @@ def _lines_before(data: bytes, start: int, count: int) -> tuple[str, ...]:
     lines: list[str] = []
     while len(lines) < count and start > 0:
         end, start = start - 1, data.rfind(b"\n", 0, start - 1) + 1
-        lines.append(_shown(data[start:end]))
+        lines.append(_show_line(data[start:end]))
     return tuple(reversed(lines))
 
 
@@ -109,11 +109,11 @@ def _lines_after(data: bytes, end: int, count: int) -> tuple[str, ...]:
     lines: list[str] = []
     while len(lines) < count and end + 1 < len(data):
         start, end = end + 1, _line_end(data, end + 1)
-        lines.append(_shown(data[start:end]))
+        lines.append(_show_line(data[start:end]))
     return tuple(lines)
 
 
-def _shown(line: bytes, match: int = 0) -> str:
+def _show_line(line: bytes, match: int = 0) -> str:
     """Return the line, or of a long one the part around the match."""
     start = max(0, match - BEFORE_MATCH) if len(line) > MAX_LINE else 0
     while start > 0 and start > match - BEFORE_MATCH - 3 and line[start] & 0xC0 == 0x80:

@@ -78,7 +78,7 @@ class FileDiff:
             return replace(self, hunks=[hunk.without_returns() for hunk in self.hunks])
         return self
 
-    def applied(self, text: str, deadline: WalkDeadline) -> str:
+    def apply(self, text: str, deadline: WalkDeadline) -> str:
         """Return *text* as it is after all hunks; the *deadline* ends what takes too long.
 
         Raises:
@@ -88,7 +88,7 @@ class FileDiff:
         for hunk in self.hunks:
             at = self._place(lines, hunk, hunk.start + shift, done, deadline)
             old = hunk.old
-            new = _replaced(lines[at : at + len(old)], hunk)
+            new = _replace(lines[at : at + len(old)], hunk)
             lines[at : at + len(old)] = new
             shift, done = shift + len(new) - len(old), at + len(new)
         for number, line in enumerate(lines[:-1]):
@@ -200,7 +200,7 @@ class _Parser:
             raise ValueError(f"line {self._at + 1} of the diff must be like '@@ -10,3 +10,4 @@'")
         number, self._at = self._at + 1, self._at + 1
         old, new = int(head[2] or 1), int(head[4] or 1)
-        end = self._counted_end(old, new) or self._visible_end()
+        end = self._count_end(old, new) or self._visible_end()
         body, bare = list[str](), set[str]()
         for line in self._lines[self._at : end]:
             if line.startswith("\\"):
@@ -213,7 +213,7 @@ class _Parser:
         start = int(head[1])
         return Hunk(number, start if old == 0 else max(start - 1, 0), tuple(body), frozenset(bare))
 
-    def _counted_end(self, old: int, new: int) -> int:
+    def _count_end(self, old: int, new: int) -> int:
         """Return where the hunk ends by the counts in its head; 0 when they are wrong."""
         at = self._at
         while (old > 0 or new > 0) and at < len(self._lines):
@@ -241,7 +241,7 @@ def _fits(lines: list[str], old: list[str], at: int) -> bool:
     return all(line.removesuffix("\n") == wanted for line, wanted in zip(lines[at : at + len(old)], old, strict=True))
 
 
-def _replaced(there: list[str], hunk: Hunk) -> list[str]:
+def _replace(there: list[str], hunk: Hunk) -> list[str]:
     """Return what takes the place of the lines *there*; those that stay are the file's own."""
     kept, new = iter(there), list[str]()
     for line in hunk.lines:

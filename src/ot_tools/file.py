@@ -49,10 +49,10 @@ from ot.files.path_guard import PathGuard
 from ot.files.run_writes import current_writes
 from ot_sdk.numbers import check_number, whole
 from ot_tools import _tree_changes
-from ot_tools._file_contents import about, encoded, is_file, is_there, read_bytes, texts
+from ot_tools._file_contents import about, encode, is_file, is_there, read_bytes, texts
 from ot_tools._glob_pattern import GlobPattern
 from ot_tools._ignore_rules import IgnoreRules
-from ot_tools._patched_files import patched_files
+from ot_tools._patched_files import patch_files
 from ot_tools._text_changes import PLACE_COST, Change, Replacement, TextFile, change_files
 from ot_tools._text_pages import Page, read_page
 from ot_tools._text_search import Hit, compile_pattern, find_lines
@@ -218,7 +218,7 @@ def write(*, path: str, content: str | bytes, append: bool = False) -> Written:
     Example:
         file.write(path="out/report.md", content="# Report")
     """
-    data = encoded(path, content, _config().max_bytes)
+    data = encode(path, content, _config().max_bytes)
     guard = _guard()
     created = not is_there(guard, path)
     current_writes().spend(len(data))
@@ -277,7 +277,7 @@ def plan_edit(
     before = TextFile.read(_guard(), path, most, spend)
     found = Replacement.find(before, old, new, None if replace_all else count)
     spend(len(found.places) * PLACE_COST)
-    change = before.changed_to(found.result(most), most, into)
+    change = before.change_to(found.result(most), most, into)
     return {"change": change, "replaced": len(found.places), "diff": found.unified_diff(path)}
 
 
@@ -306,7 +306,7 @@ def patch(*, diff: str, path: str = ".", dry_run: bool = False) -> List[Patched]
 
 def plan_patch(*, diff: str, path: str = ".", dry_run: bool = False, into: str = "") -> PatchPlan:
     """Return what a diff changes, and changes nothing; a helper puts the new bytes into the directory *into*."""
-    changes, said = patched_files(_guard(), diff, path, _config().max_bytes, _deadline(), into)
+    changes, said = patch_files(_guard(), diff, path, _config().max_bytes, _deadline(), into)
     patched: List[Patched] = [
         {"path": at, "created": file.new, "added": file.added, "deleted": file.deleted} for at, file in said.items()
     ]
@@ -356,7 +356,7 @@ def list(*, path: str = ".", depth: int = 1, hidden: bool = False, ignored: bool
     deadline = _deadline()
     walk, rules = Walk(below, deadline), _rules(path, deadline, ignored=ignored)
     with _guard().open_directory(path) as top:
-        entries = (_listed(found) for found, _ in walk.below(top, path, depth, rules))
+        entries = (_describe(found) for found, _ in walk.below(top, path, depth, rules))
         listed = [*islice(entries, MAX_ENTRIES + 1)]
     if len(listed) > MAX_ENTRIES:
         raise ValueError(f"{path!r} holds more than {MAX_ENTRIES:,} entries: list less, or use file.glob")
@@ -568,7 +568,7 @@ def _branch(node: TreeNode) -> Branch:
     return branch
 
 
-def _listed(found: FoundEntry) -> Listed:
+def _describe(found: FoundEntry) -> Listed:
     size = 0
     if found.entry.type == "file":
         with suppress(OSError):  # it may be gone meanwhile

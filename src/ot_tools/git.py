@@ -21,7 +21,7 @@ from ot.execution.tool_context import current_tool_context
 from ot_sdk.numbers import check_number, whole
 from ot_tools import _git_history, _git_staging
 from ot_tools._file_contents import is_there
-from ot_tools._git_changes import Comparison, Difference, commit_id, common_ancestor, empty_tree, pathspecs, shown
+from ot_tools._git_changes import Comparison, Difference, commit_id, common_ancestor, decode_text, empty_tree, pathspecs
 from ot_tools._git_program import GitFailed, GitMissing
 from ot_tools._git_repository import Repository, open_repository
 
@@ -405,7 +405,7 @@ def branches(*, repo: str = ".", remote: bool = False, limit: int = 200) -> list
             "for-each-ref", f"--count={min(limit, MAX_LIMIT)}", "--sort=-committerdate", f"--format={fields}", *kinds
         )
         head = repository.head
-    rows = [row.lstrip("\n").split("\0") for row in shown(told).split("\0\n") if row]
+    rows = [row.lstrip("\n").split("\0") for row in decode_text(told).split("\0\n") if row]
     return [
         {
             "name": name.removeprefix("refs/heads/").removeprefix("refs/remotes/"),
@@ -517,9 +517,9 @@ def _text(name: str, text: str) -> str:
 
 def _status_file(repository: Repository, line: _git_history.StatusLine) -> StatusFile:
     staged, unstaged = WORDS.get(line.staged, line.staged), WORDS.get(line.unstaged, line.unstaged)
-    told: StatusFile = {"path": repository.shown(line.path), "staged": staged, "unstaged": unstaged}
+    told: StatusFile = {"path": repository.show_path(line.path), "staged": staged, "unstaged": unstaged}
     if line.old_path and repository.may_show(line.old_path):
-        told["old_path"] = repository.shown(line.old_path)
+        told["old_path"] = repository.show_path(line.old_path)
     return told
 
 

@@ -87,7 +87,7 @@ def extract(*, input: Any, schema: Mapping[str, Any], prompt: str = "") -> dict[
             schema={"type": "object", "properties": {"year": {"type": "integer"}}, "required": ["year"]},
         )
     """
-    return _model().extract(_question(prompt or EXTRACT, input), _checked_schema(schema))
+    return _model().extract(_question(prompt or EXTRACT, input), _check_schema(schema))
 
 
 async def map(
@@ -117,13 +117,13 @@ async def map(
     Example:
         llm.map(items=["I love it", "It broke"], prompt="One word: positive or negative?", max_questions=10)
     """
-    context, given = current_tool_context(), _checked_items(items)
+    context, given = current_tool_context(), _check_items(items)
     _check_prompt(prompt)
     check_number("concurrency", concurrency, 1, MAX_CONCURRENCY)
     for name, bound in (("max_questions", max_questions), ("max_tokens", max_tokens)):
         if bound is not None:
             check_number(name, bound, 0, MAX_BOUND)
-    wanted = None if schema is None else _checked_schema(schema)
+    wanted = None if schema is None else _check_schema(schema)
     opened = await anyio.to_thread.run_sync(_model)  # it may import a library
     model = opened.within(questions=max_questions, tokens=max_tokens)
     mapped: list[Mapped] = [{"value": None, "error": TIME_IS_UP} for _ in given]
@@ -131,7 +131,7 @@ async def map(
 
     async def ask() -> None:
         for index, item in waiting:
-            mapped[index] = await _answered(model, prompt, item, wanted)
+            mapped[index] = await _answer(model, prompt, item, wanted)
 
     try:
         async with asyncio.timeout(_seconds_for(context)), asyncio.TaskGroup() as group:
@@ -144,7 +144,7 @@ async def map(
     return mapped
 
 
-async def _answered(model: LanguageModel, prompt: str, item: Any, schema: Mapping[str, Any] | None) -> Mapped:
+async def _answer(model: LanguageModel, prompt: str, item: Any, schema: Mapping[str, Any] | None) -> Mapped:
     try:
         question = _question(prompt, item)
     except (TypeError, ValueError) as error:
@@ -212,7 +212,7 @@ def _as_text(value: Any) -> str:
     return str(value)
 
 
-def _checked_items(items: Sequence[Any]) -> list[Any]:
+def _check_items(items: Sequence[Any]) -> list[Any]:
     # Programs are not type-checked, and a text would be taken apart.
     if isinstance(items, str | bytes | Mapping) or not isinstance(items, Collection):  # pyright: ignore[reportUnnecessaryIsInstance] - as above
         raise TypeError(f"items must be a list, got {type(items).__name__}")
@@ -222,7 +222,7 @@ def _checked_items(items: Sequence[Any]) -> list[Any]:
     return [*items]
 
 
-def _checked_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
         raise TypeError(f"schema must be a dict, got {type(schema).__name__}")
     written, most = _as_json(schema), _config().max_chars

@@ -105,12 +105,12 @@ def write(
         memory.write(text="Deploys go out on Tuesdays, never on Fridays.", tags=["decision", "deploy"])
     """
     text = f"{title.strip()}\n{text}" if title.strip() else text
-    text, words, place = _checked_text(text), _tags_to_keep(tags), _place(scope)
+    text, words, place = _check_text(text), _tags_to_keep(tags), _place(scope)
     most = _config().max_notes
     with _writing() as notes:
         if notes.count() >= most:
             raise ValueError(f"there are {most:,} notes already (tools.memory.max_notes): delete some first")
-        return _note(_found(notes, notes.add(place, text, words)))
+        return _note(_find(notes, notes.add(place, text, words)))
 
 
 def read(*, id: int) -> KeptNote:
@@ -127,7 +127,7 @@ def read(*, id: int) -> KeptNote:
     """
     check_number("id", id, 1, MAX_ID)
     with _reading() as notes:
-        return _note(_found(notes, id))
+        return _note(_find(notes, id))
 
 
 def search(
@@ -159,11 +159,11 @@ def search(
     Example:
         memory.search(query="when do we deploy", tags=["decision"], limit=5)
     """
-    wanted, chosen = _checked_query(query), _chosen(tags, since, until, scope)
+    wanted, chosen = _check_query(query), _choose(tags, since, until, scope)
     check_number("limit", limit, 1, MAX_LIMIT)
     with _reading() as notes:
         return [
-            {**_known(row), "snippet": row.text, "score": round(row.score, 3)}
+            {**_describe(row), "snippet": row.text, "score": round(row.score, 3)}
             for row in notes.search(wanted, chosen, limit)
         ]
 
@@ -191,10 +191,10 @@ def list(
     Example:
         memory.list(tags=["decision"], since="2026-01-01")
     """
-    chosen = _chosen(tags, since, until, scope)
+    chosen = _choose(tags, since, until, scope)
     check_number("limit", limit, 1, MAX_LIMIT)
     with _reading() as notes:
-        return [{**_known(row), "start": row.text} for row in notes.latest(chosen, limit)]
+        return [{**_describe(row), "start": row.text} for row in notes.latest(chosen, limit)]
 
 
 def update(*, id: int, text: str | None = None, append: bool = False, tags: Sequence[str] | None = None) -> KeptNote:
@@ -217,11 +217,11 @@ def update(*, id: int, text: str | None = None, append: bool = False, tags: Sequ
         raise ValueError("nothing to change: give text, tags or both")
     words = None if tags is None else _tags_to_keep(tags)
     with _writing() as notes:
-        before = _found(notes, id)
+        before = _find(notes, id)
         if text is not None:
-            text = _checked_text(f"{before.text}\n{text}" if append else text)
+            text = _check_text(f"{before.text}\n{text}" if append else text)
         notes.change(id, text, words)
-        return _note(_found(notes, id))
+        return _note(_find(notes, id))
 
 
 def delete(*, ids: int | Sequence[int]) -> DeletedNotes:
@@ -236,7 +236,7 @@ def delete(*, ids: int | Sequence[int]) -> DeletedNotes:
     Example:
         memory.delete(ids=[1])
     """
-    wanted = [ids] if isinstance(ids, int) else _listed("ids", ids)
+    wanted = [ids] if isinstance(ids, int) else _check_list("ids", ids)
     for id in wanted:
         check_number("ids", id, 1, MAX_ID)
     wanted = [*dict.fromkeys(wanted)]
@@ -244,7 +244,7 @@ def delete(*, ids: int | Sequence[int]) -> DeletedNotes:
         raise ValueError(f"ids must name 1 to {MAX_LIMIT:,} notes, got {len(wanted):,}")
     with _writing(bounded=False) as notes:  # what is full must still be able to shrink
         for id in wanted:
-            _found(notes, id)
+            _find(notes, id)
             notes.delete(id)
     return {"ids": wanted}
 
@@ -261,7 +261,7 @@ def tags(*, scope: Literal["project", "user", "all"] = "project") -> List[TagCou
     Example:
         memory.tags()
     """
-    chosen = _chosen((), "", "", scope)
+    chosen = _choose((), "", "", scope)
     with _reading() as notes:
         return [{"tag": tag, "notes": count} for tag, count in notes.tags(chosen)]
 
@@ -304,14 +304,14 @@ def _places(scope: str, known: Sequence[str] = ("project", USER, "all")) -> tupl
     return {"project": (_project(),), USER: (USER,), "all": (_project(), USER)}[scope]
 
 
-def _found(notes: Notes, id: int) -> Row:
+def _find(notes: Notes, id: int) -> Row:
     row = notes.get(id, _places("all"))
     if row is None:
         raise LookupError(f"this project and its user have no note {id}: memory.list(scope='all') lists those it has")
     return row
 
 
-def _known(row: Row) -> AboutNote:
+def _describe(row: Row) -> AboutNote:
     return {
         "id": row.id,
         "scope": USER if row.place == USER else "project",
@@ -323,7 +323,7 @@ def _known(row: Row) -> AboutNote:
 
 
 def _note(row: Row) -> KeptNote:
-    return {**_known(row), "text": row.text}
+    return {**_describe(row), "text": row.text}
 
 
 def _moment(seconds: float) -> str:
@@ -333,11 +333,11 @@ def _moment(seconds: float) -> str:
 # ---------------------------------------------------------------- what programs give
 
 
-def _chosen(tags: Sequence[str], since: str, until: str, scope: str) -> Chosen:
+def _choose(tags: Sequence[str], since: str, until: str, scope: str) -> Chosen:
     after, before = _seconds("since", since), _seconds("until", until)
     return Chosen(
         _places(scope),
-        _checked_tags(tags),
+        _check_tags(tags),
         float("-inf") if after is None else after,
         float("inf") if before is None else before,
     )
@@ -358,7 +358,7 @@ def _seconds(name: str, given: str) -> float | None:
         raise ValueError(f"{name} must be {example}, got {given!r:.100}") from None
 
 
-def _checked_query(query: str) -> str:
+def _check_query(query: str) -> str:
     words = _text("query", query).replace("\0", " ").strip()
     if not words:
         raise ValueError("query is empty: memory.list() shows the latest notes")
@@ -367,7 +367,7 @@ def _checked_query(query: str) -> str:
     return words
 
 
-def _checked_text(text: str) -> str:
+def _check_text(text: str) -> str:
     most = _config().max_chars
     if not _text("text", text).strip():
         raise ValueError("text is empty: say what to remember")
@@ -382,12 +382,12 @@ def _checked_text(text: str) -> str:
 def _tags_to_keep(tags: Sequence[str]) -> List[str]:
     if isinstance(tags, str):  # the second text of memory.write("supplier", "Nordholz") is not meant as a tag
         raise TypeError(f"tags must be a list, such as ['decision'], got {tags!r:.100}: all of a note is in text=")
-    return _checked_tags(tags)
+    return _check_tags(tags)
 
 
-def _checked_tags(tags: Sequence[str]) -> List[str]:
+def _check_tags(tags: Sequence[str]) -> List[str]:
     # Programs are not type-checked: models write None for none, and a text would be taken apart into letters.
-    tags = _listed("tags", [tags] if isinstance(tags, str) else tags or ())
+    tags = _check_list("tags", [tags] if isinstance(tags, str) else tags or ())
     words = [*dict.fromkeys(_text("tags", tag).strip().casefold() for tag in tags)]
     if len(words) > MAX_TAGS:
         raise ValueError(f"a note has at most {MAX_TAGS} tags, got {len(words)}")
@@ -397,7 +397,7 @@ def _checked_tags(tags: Sequence[str]) -> List[str]:
     return words
 
 
-def _listed[T](name: str, given: Iterable[T]) -> List[T]:
+def _check_list[T](name: str, given: Iterable[T]) -> List[T]:
     if not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
         raise TypeError(f"{name} must be a list, got {type(given).__name__}")
     return [*given]

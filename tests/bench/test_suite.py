@@ -28,7 +28,7 @@ def test_a_task_has_turns_of_calls_and_programs(tmp_path: Path) -> None:
     assert [[tool for tool, _ in turn] for turn in task.turns] == [["files.read", "files.read"], ["files.write"]]
     assert task.tools == ["files.read", "files.write"]
     assert task.queries == ("What is in $cwd?",)
-    filled = task.filled({"cwd": "/work", "way": "flat"})
+    filled = task.fill({"cwd": "/work", "way": "flat"})
     assert filled.program == ('files.read(path="/work/a")',)
     assert filled.turns[1][0][1] == {"path": "/work/c", "lines": [1, "flat"]}
 

@@ -28,7 +28,7 @@ def pins(onetool: OneTool) -> DefinitionPins:
 
 
 def changed(pins: DefinitionPins) -> list[str]:
-    return [change.tool for change in pins.changed("git-hub")]
+    return [change.tool for change in pins.list_changes("git-hub")]
 
 
 def test_without_a_name_changes_are_shown_and_nothing_is_approved(onetool: OneTool, pins: DefinitionPins) -> None:

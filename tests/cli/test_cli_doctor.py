@@ -16,7 +16,7 @@ import pytest
 
 from cli.command import OneTool
 from ot.cli.diagnosis import leftovers
-from ot.cli.diagnosis.leftovers import Orphan, marked, orphans
+from ot.cli.diagnosis.leftovers import Orphan, identify, orphans
 from ot.output.file_blobs import FileBlobs
 from ot.output.result_files import CONTENT, INDEX, META, file_name
 from ot.output.result_store import ResultStore
@@ -168,7 +168,7 @@ def test_a_process_that_has_outlived_its_server_is_found_and_ended(onetool: OneT
 @linux
 def test_the_processes_that_we_really_start_carry_the_mark() -> None:
     for command in (*jail_commands(3), trusted_command(3)):
-        assert marked(list(command.argv)) == ("the zygote", os.getpid())
+        assert identify(list(command.argv)) == ("the zygote", os.getpid())
 
 
 @linux
@@ -177,7 +177,7 @@ async def test_a_guard_whose_server_lives_is_no_orphan(tmp_path: Path) -> None:
     process = await GuardedProcess.start([sys.executable, "-c", READS], env={}, cwd=tmp_path, processes=8)
     try:
         assert await process.stdout.readexactly(1) == b"."
-        assert ("the guard", os.getpid()) in map(marked, _commands_of_children(os.getpid()))
+        assert ("the guard", os.getpid()) in map(identify, _commands_of_children(os.getpid()))
         assert not [orphan for orphan in orphans() if orphan.server == os.getpid()]
     finally:
         process.kill()

@@ -13,7 +13,7 @@ import yaml
 from cli import small_server
 from cli.command import OneTool
 from config.desk import write
-from ot.cli.adding.typed_words import entry_of_arguments, guessed_name, name_and_arguments
+from ot.cli.adding.typed_words import entry_of_arguments, guess_name, name_and_arguments
 
 SERVER = """
 import os
@@ -166,7 +166,7 @@ def test_adding_to_a_trusted_project_keeps_it_trusted(onetool: OneTool) -> None:
 )  # fmt: skip
 def test_the_name_is_guessed_from_what_is_run(words: list[str], name: str, line: list[str] | None) -> None:
     given, found = name_and_arguments(words)
-    assert (given or guessed_name(found)) == name
+    assert (given or guess_name(found)) == name
     assert found == (line or words)
 
 

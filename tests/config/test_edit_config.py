@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from config.desk import Desk
-from ot.config.edit_config import Edited, edit_config, kept_secrets, with_pattern
+from ot.config.edit_config import Edited, edit_config, read_kept_secrets, with_pattern
 from ot.config.new_directory import HEAD
 from ot.config.paths import Paths
 from ot.config.yaml_edit import YamlText
@@ -105,7 +105,7 @@ def test_secrets_are_private_and_keep_what_was_there(desk: Desk) -> None:
     assert edited.secrets_file.stat().st_mode & 0o777 == 0o600
     assert edited.secrets_file.read_text().startswith("# mine\nOLD: one\n")
     paths = Paths.of(desk.cwd, desk.user)
-    assert kept_secrets(paths, use_global=True) == {"OLD": "one", "NEW": "two: #3", "LINES": "a\nb"}
+    assert read_kept_secrets(paths, use_global=True) == {"OLD": "one", "NEW": "two: #3", "LINES": "a\nb"}
     assert "two" not in edited.file.read_text()
 
 
@@ -139,7 +139,7 @@ def test_no_secret_is_written_where_an_untrusted_project_wants_it(desk: Desk, to
         edit(desk, use_global=False, secrets={"API_KEY": "value-1"})
     after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert {path: data for path, data in after.items() if path.name != ".edit.lock"} == before
-    assert kept_secrets(Paths.of(desk.cwd, desk.user), use_global=False) == {}
+    assert read_kept_secrets(Paths.of(desk.cwd, desk.user), use_global=False) == {}
 
 
 def test_a_trusted_project_chooses_its_secrets_file_and_stays_trusted(desk: Desk) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from config.desk import Desk
-from ot.config.migrations import STEPS, Migration, migrated, name_version, outdated_files, rename_alias
+from ot.config.migrations import STEPS, Migration, find_outdated_files, migrate_text, name_version, rename_alias
 from ot.config.new_directory import HEAD
 from ot.config.yaml_edit import YamlText
 from ot.errors import ConfigError
@@ -41,18 +41,18 @@ def test_a_step_changes_nothing_in_a_file_that_is_up_to_date(step: Migration) ->
 
 
 def test_migrating_twice_is_migrating_once() -> None:
-    once, steps = migrated(of("alias: {ws: web.search}\n"))
+    once, steps = migrate_text(of("alias: {ws: web.search}\n"))
     assert steps == tuple(step.says for step in STEPS)
-    assert migrated(once) == (once, ())
+    assert migrate_text(once) == (once, ())
 
 
 def test_a_migrated_file_means_what_it_meant(desk: Desk) -> None:
     desk.write_user("alias: {ws: web.search}\ninclude: [more/team.yaml]\n")
     desk.write_user("alias: {gh: github.search}\n", "more/team.yaml")
     before = desk.load().config
-    for file in outdated_files(desk.paths):
+    for file in find_outdated_files(desk.paths):
         file.file.write_text(file.new.text)
-    assert outdated_files(desk.paths) == []
+    assert find_outdated_files(desk.paths) == []
     assert desk.load().config == before
     assert before.aliases == {"ws": "web.search", "gh": "github.search"}
 
@@ -62,11 +62,11 @@ def test_included_files_are_found_wherever_they_lie_in_the_directory_and_nowhere
     desk.write_user("include: [b.yaml, ../onetool.yaml]\n", "more/a.yaml")
     desk.write_user("alias: {ws: web.search}\n", "more/b.yaml")
     desk.write_user("alias: {ws: web.search}\n", "../outside.yaml")
-    assert [file.name for file in outdated_files(desk.paths)] == ["more/b.yaml"]
+    assert [file.name for file in find_outdated_files(desk.paths)] == ["more/b.yaml"]
 
 
 def test_a_file_with_both_spellings_is_left_for_its_owner_to_decide(desk: Desk) -> None:
     desk.write_user("version: 1\nalias: {a: x.one}\naliases: {b: x.two}\n")
-    assert outdated_files(desk.paths) == []
+    assert find_outdated_files(desk.paths) == []
     with pytest.raises(ConfigError, match="keep one"):
         desk.load()

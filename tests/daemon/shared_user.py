@@ -127,7 +127,7 @@ class SharedUser:
         client.settimeout(PATIENCE)
         client.connect(str(self.socket()))
         if header:
-            client.sendall(header.packed())
+            client.sendall(header.pack())
         return client
 
 

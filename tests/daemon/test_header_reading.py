@@ -11,7 +11,7 @@ HEADER = Header(b"a key\nof lines", b"/w/\xff", (b"serve", b"--packs=a b", b""),
 
 
 def test_a_header_is_read_as_it_was_packed() -> None:
-    packed = HEADER.packed()
+    packed = HEADER.pack()
     assert body_bytes(packed[:PREFIX_BYTES]) == len(packed) - PREFIX_BYTES
     read = read_body(packed[PREFIX_BYTES:])
     assert (read.key, read.cwd, read.argv, read.environ) == (HEADER.key, HEADER.cwd, HEADER.argv, HEADER.environ)

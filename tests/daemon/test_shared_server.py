@@ -58,7 +58,7 @@ class House:
         """Return the header of a client in the usual directory."""
         given = {**os.environ, **environ}
         encoded = {os.fsencode(name): os.fsencode(value) for name, value in given.items()}
-        return Header(key, cwd or os.fsencode(self.cwd), argv or (b"serve", b"--shared"), encoded).packed()
+        return Header(key, cwd or os.fsencode(self.cwd), argv or (b"serve", b"--shared"), encoded).pack()
 
     async def answer(self, data: bytes) -> bytes:
         """Return the first line that comes for *data*, empty if the connection is closed."""
@@ -78,7 +78,7 @@ class House:
 @asynccontextmanager
 async def _house(cwd: Path, *, idle_seconds: float = 600.0) -> AsyncGenerator[House]:
     directory = tempfile.mkdtemp(prefix="ot", dir="/tmp")
-    life = Life.begun(Place(directory, KEY))
+    life = Life.begin(Place(directory, KEY))
     assert life
     host = Host(Paths.of(cwd, Path.home() / ".onetool"), engine=PortableEngine())
     server = SharedServer(life, host, idle_seconds=idle_seconds, look_seconds=0.02)
@@ -238,7 +238,7 @@ async def test_while_there_is_a_client_it_does_not_end(tmp_path: Path) -> None:
 async def test_who_connects_while_it_retires_is_served_and_a_successor_may_begin(house: House) -> None:
     reader, writer = await house.connect(b"")
     house.server.retire()
-    successor = Life.begun(house.life.place)
+    successor = Life.begin(house.life.place)
     assert successor
     writer.write(house.header())
     async with asyncio.timeout(PATIENCE):
@@ -251,7 +251,7 @@ async def test_who_connects_while_it_retires_is_served_and_a_successor_may_begin
 
 
 async def test_a_server_that_lives_lets_no_second_one_begin(house: House) -> None:
-    assert Life.begun(house.life.place) is None
+    assert Life.begin(house.life.place) is None
     assert house.life.is_current()
 
 
@@ -263,7 +263,7 @@ def _leave_files(directory: Path, name: str) -> set[Path]:
 
 
 def test_a_new_server_removes_what_dead_ones_have_left_and_nothing_of_the_others(tmp_path: Path) -> None:
-    begun, directory = Life.begun(Place(str(tmp_path), KEY)), tmp_path
+    begun, directory = Life.begin(Place(str(tmp_path), KEY)), tmp_path
     assert begun
     own = set(directory.iterdir())
     dead = _leave_files(directory, "00000001")
@@ -297,10 +297,10 @@ def test_a_server_whose_file_was_removed_while_it_began_makes_another(
         return locked(lock, place)
 
     monkeypatch.setattr(life, "_locked", lock_late)
-    begun = Life.begun(place)
+    begun = Life.begin(place)
     assert begun
     monkeypatch.undo()
-    assert Life.begun(place) is None
+    assert Life.begin(place) is None
     begun.end()
     begun.listener.close()
 

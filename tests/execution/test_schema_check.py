@@ -52,7 +52,7 @@ def tool_of(schema: dict[str, Any]) -> Tool:
 
 
 async def checked(schema: dict[str, Any], **arguments: Any) -> dict[str, Any]:
-    return await SchemaCheck().checked(tool_of(schema), arguments)
+    return await SchemaCheck().check(tool_of(schema), arguments)
 
 
 async def refusal(schema: dict[str, Any], **arguments: Any) -> str:
@@ -113,25 +113,25 @@ async def test_what_json_does_not_have_is_refused_with_a_hint(value: Any, words:
 
 async def test_a_tool_without_a_schema_is_not_touched() -> None:
     given = {"a": b"x"}
-    assert await SchemaCheck().checked(Tool("file", "write"), given) is given
+    assert await SchemaCheck().check(Tool("file", "write"), given) is given
 
 
 async def test_a_validator_is_made_once_and_anew_for_a_new_schema() -> None:
     check, tool = SchemaCheck(), tool_of(ISSUE)
-    await check.checked(tool, {"title": "abc"})
+    await check.check(tool, {"title": "abc"})
     first = check._kept["gh.create"][1]
-    await check.checked(tool, {"title": "abc"})
+    await check.check(tool, {"title": "abc"})
     assert check._kept["gh.create"][1] is first
-    await check.checked(tool_of({"properties": {"title": {}}}), {"title": 1})
+    await check.check(tool_of({"properties": {"title": {}}}), {"title": 1})
     assert check._kept["gh.create"][1] is not first
 
 
 async def test_a_check_costs_microseconds() -> None:
     check, tool = SchemaCheck(), tool_of(ISSUE)
-    await check.checked(tool, {"title": "abc"})
+    await check.check(tool, {"title": "abc"})
     with effort() as spent:
         for _ in range(200):
-            await check.checked(tool, {"title": "abc", "labels": [{"name": "x"}]})
+            await check.check(tool, {"title": "abc", "labels": [{"name": "x"}]})
     assert spent.loops < 160
 
 

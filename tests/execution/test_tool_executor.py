@@ -421,7 +421,7 @@ class Written(NoLedger):
     async def send(self, effect: Effect, *, again: bool = False) -> None:
         self.lines.append(("sent", effect.tool.full_name, len(self._backend.calls)))
 
-    def ended(self, effect: Effect, how: str, value: Any = None) -> None:
+    def record_end(self, effect: Effect, how: str, value: Any = None) -> None:
         self.lines.append((how, effect.tool.full_name, len(self._backend.calls)))
 
 

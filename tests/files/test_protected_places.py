@@ -18,7 +18,7 @@ from ot.execution.locked_places import locked_places, pack_places
 from ot.files.path_guard import PathGuard
 from ot.files.protected_paths import HARMLESS, TABLE, NameRule
 from ot.files.run_writes import AsksFirst, RunWrites, writes_of_run
-from ot.servers.executed_files import executed_by
+from ot.servers.executed_files import list_executed_files
 from ot.servers.spec import ServerSpec
 
 EVERYDAY = Path(__file__).parent / "everyday_writes.yaml"
@@ -251,7 +251,7 @@ def test_programs_that_write_at_the_same_time_do_not_complete_a_repository(root:
 
 def guard_with(root: Path, cwd: str = "/", **server: Any) -> PathGuard:
     spec = ServerSpec("mine", "mine", workspace=str(root), cwd=cwd, **server)
-    return PathGuard((root,), locked=lambda: executed_by(spec))
+    return PathGuard((root,), locked=lambda: list_executed_files(spec))
 
 
 SERVER = "the server 'mine' executes it"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ot.introspect.search_words import (
     clauses,
-    joined_words,
-    sought_words,
+    find_words,
+    join_words,
     stem,
     synonyms,
     without_arguments,
@@ -61,13 +61,13 @@ def test_a_word_with_capitals_inside_is_also_one_word() -> None:
 
 
 def test_small_words_are_not_sought_unless_there_are_no_others() -> None:
-    assert [written for written, _ in sought_words("What is in the box?")] == ["box"]
-    assert [written for written, _ in sought_words("what is it")] == ["what", "is", "it"]
-    assert [written for written, _ in sought_words("page pages")] == ["pages"]
+    assert [written for written, _ in find_words("What is in the box?")] == ["box"]
+    assert [written for written, _ in find_words("what is it")] == ["what", "is", "it"]
+    assert [written for written, _ in find_words("page pages")] == ["pages"]
 
 
 def test_neighbours_are_also_sought_as_one_word() -> None:
-    assert ("drop down", "dropdown") in [(written, word) for written, word in joined_words("a drop-down list")]
+    assert ("drop down", "dropdown") in [(written, word) for written, word in join_words("a drop-down list")]
 
 
 def test_synonyms_go_both_ways() -> None:
@@ -77,8 +77,8 @@ def test_synonyms_go_both_ways() -> None:
 
 
 def test_a_phrase_is_sought_by_what_it_means() -> None:
-    assert [written for written, _ in sought_words("get rid of old pages")] == ["delete", "old", "pages"]
-    assert [written for written, _ in sought_words("How many pages?")] == ["count", "pages"]
+    assert [written for written, _ in find_words("get rid of old pages")] == ["delete", "old", "pages"]
+    assert [written for written, _ in find_words("How many pages?")] == ["count", "pages"]
 
 
 @pytest.mark.parametrize(

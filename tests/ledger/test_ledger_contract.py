@@ -40,7 +40,7 @@ async def begun(bed: LedgerBed, ledger: KeptLedger | None = None, **of: Any) -> 
 async def test_a_call_is_there_when_it_may_be_sent_and_its_end_follows(bed: LedgerBed) -> None:
     assert await bed.ledger.send(effect()) is None
     assert ["sent"] == await states(bed.ledger)
-    bed.ledger.ended(effect(), "done")
+    bed.ledger.record_end(effect(), "done")
     (entry,) = await bed.ledger.of_run("ada", "r1")
     assert ("r1", 1, "bank.pay", 3, "done", 0) == (
         entry.run, entry.call, entry.tool, entry.line, entry.state, entry.start
@@ -59,8 +59,8 @@ async def test_once_it_is_settled_another_process_knows_how_calls_ended(bed: Led
     other = bed.process()
     for call in range(20):
         await bed.ledger.send(effect(call=call, amount=call))
-        bed.ledger.ended(effect(call=call, amount=call), "done")
-    await bed.ledger.settled()
+        bed.ledger.record_end(effect(call=call, amount=call), "done")
+    await bed.ledger.settle()
     assert ["done"] * 20 == await states(other)
 
 
@@ -68,13 +68,13 @@ async def test_calls_are_told_in_the_order_in_which_they_were_made(bed: LedgerBe
     for call in (3, 1, 2):
         bed.now += 1
         await bed.ledger.send(effect(call=call))
-        bed.ledger.ended(effect(call=call), "done")
+        bed.ledger.record_end(effect(call=call), "done")
     assert [3, 1, 2] == [entry.call for entry in await bed.ledger.of_run("ada", "r1")]
 
 
 async def test_the_same_call_is_noticed_after_one_whose_effect_is_unknown(bed: LedgerBed) -> None:
     await bed.ledger.send(effect())
-    bed.ledger.ended(effect(), "unknown")
+    bed.ledger.record_end(effect(), "unknown")
     found = await bed.ledger.send(effect("r2"))
     assert found
     assert ("r1", 3) == (found.run_id, found.line)
@@ -88,7 +88,7 @@ async def test_of_several_the_latest_is_told(bed: LedgerBed) -> None:
     for n in range(1, 4):
         bed.now += 10
         await bed.ledger.send(effect(f"r{n}"), again=True)
-        bed.ledger.ended(effect(f"r{n}"), "unknown")
+        bed.ledger.record_end(effect(f"r{n}"), "unknown")
     found = await bed.ledger.send(effect("r9"))
     assert found
     assert "r3" == found.run_id
@@ -97,7 +97,7 @@ async def test_of_several_the_latest_is_told(bed: LedgerBed) -> None:
 @pytest.mark.parametrize("how", ["done", "failed"])
 async def test_what_ended_is_not_asked_about(bed: LedgerBed, how: HowEnded) -> None:
     await bed.ledger.send(effect())
-    bed.ledger.ended(effect(), how)
+    bed.ledger.record_end(effect(), how)
     assert await bed.ledger.send(effect("r2")) is None
     assert [how] == await states(bed.ledger)
     assert [] == await bed.ledger.unknown("ada")
@@ -106,7 +106,7 @@ async def test_what_ended_is_not_asked_about(bed: LedgerBed, how: HowEnded) -> N
 @pytest.mark.parametrize("other", [effect("r2", amount=6), effect("r2", caller=BOB)], ids=["arguments", "principal"])
 async def test_another_call_is_not_the_same(bed: LedgerBed, other: Effect) -> None:
     await bed.ledger.send(effect())
-    bed.ledger.ended(effect(), "unknown")
+    bed.ledger.record_end(effect(), "unknown")
     assert await bed.ledger.send(other) is None
 
 
@@ -115,7 +115,7 @@ async def test_a_call_whose_arguments_the_tool_has_changed_ends_all_the_same(bed
     sent = effect(items=items)
     await bed.ledger.send(sent)
     items.append(2)
-    bed.ledger.ended(sent, "done")
+    bed.ledger.record_end(sent, "done")
     await bed.aclose()
     other = bed.process()
     assert await other.send(effect("r2", items=[1])) is None, "the writer is gone, but it had said that it was done"
@@ -123,7 +123,7 @@ async def test_a_call_whose_arguments_the_tool_has_changed_ends_all_the_same(bed
 
 async def test_a_day_later_the_same_call_is_not_asked_about_any_more(bed: LedgerBed) -> None:
     await bed.ledger.send(effect())
-    bed.ledger.ended(effect(), "unknown")
+    bed.ledger.record_end(effect(), "unknown")
     bed.now += 23 * 3600
     assert await bed.ledger.send(effect("r2")) is not None
     bed.now += 2 * 3600
@@ -135,7 +135,7 @@ async def test_what_a_process_that_ended_had_sent_is_unknown_and_what_a_living_o
     await other.send(effect())
     assert ["sent"] == await states(bed.ledger)
     assert await bed.ledger.send(effect("r2")) is None, "the other is still at it"
-    bed.ledger.ended(effect("r2"), "done")
+    bed.ledger.record_end(effect("r2"), "done")
     await other.aclose()
     assert ["unknown"] == await states(bed.ledger)
     found = await bed.ledger.send(effect("r3"))
@@ -147,7 +147,7 @@ async def test_unknown_calls_are_told_the_latest_first_and_what_is_under_way_doe
     for n in range(5):
         bed.now += 1
         await bed.ledger.send(effect(f"u{n}", amount=n))
-        bed.ledger.ended(effect(f"u{n}", amount=n), "unknown")
+        bed.ledger.record_end(effect(f"u{n}", amount=n), "unknown")
     for n in range(5):
         bed.now += 1
         await bed.ledger.send(effect("alive", n, amount=10 + n))
@@ -157,7 +157,7 @@ async def test_unknown_calls_are_told_the_latest_first_and_what_is_under_way_doe
 
 async def test_nobody_reads_the_calls_of_another(bed: LedgerBed) -> None:
     await bed.ledger.send(effect())
-    bed.ledger.ended(effect(), "unknown")
+    bed.ledger.record_end(effect(), "unknown")
     assert [] == await states(bed.ledger, principal="bob")
     assert [] == await bed.ledger.unknown("bob")
     assert ["r1"] == [entry.run for entry in await bed.ledger.unknown("ada")]
@@ -170,7 +170,7 @@ async def test_a_call_is_not_written_twice(bed: LedgerBed) -> None:
 
 
 async def test_what_was_never_written_down_does_not_end(bed: LedgerBed) -> None:
-    bed.ledger.ended(effect(), "done")
+    bed.ledger.record_end(effect(), "done")
     assert [] == await states(bed.ledger)
 
 
@@ -180,7 +180,7 @@ async def test_many_calls_of_two_processes_are_all_there(bed: LedgerBed) -> None
     made = [(writer, effect(call=n, amount=n)) for n, writer in enumerate(writers)]
     await asyncio.gather(*(writer.send(one) for writer, one in made))
     for writer, one in made:
-        writer.ended(one, "done")
+        writer.record_end(one, "done")
     await other.of_run("ada", "r1")
     assert ["done"] * 300 == await states(bed.ledger)
 
@@ -274,7 +274,7 @@ async def test_a_start_whose_place_was_taken_can_do_nothing_more(bed: LedgerBed)
 
 async def test_a_fenced_start_is_told_so_even_if_the_same_call_is_unknown(bed: LedgerBed) -> None:
     await bed.ledger.send(effect())
-    bed.ledger.ended(effect(), "unknown")
+    bed.ledger.record_end(effect(), "unknown")
     await begun(bed)
     await bed.ledger.end("b1", 1, DONE)
     with pytest.raises(RunFenced):
@@ -299,7 +299,7 @@ async def test_the_next_start_learns_what_the_earlier_ones_did_with_the_values(b
     ends: list[tuple[int, HowEnded, Any]] = [(1, "done", {"id": 17}), (2, "failed", None)]
     for call, how, value in ends:
         await other.send(effect("b1", call, start=1, amount=call))
-        other.ended(effect("b1", call, start=1, amount=call), how, value)
+        other.record_end(effect("b1", call, start=1, amount=call), how, value)
     await other.send(effect("b1", 3, start=1, amount=3))
     await other.aclose()
     assert (start := await bed.ledger.begin("b1"))
@@ -313,7 +313,7 @@ async def test_calls_of_two_starts_are_told_apart(bed: LedgerBed) -> None:
     other = bed.process()
     await begun(bed, other)
     await other.send(effect("b1", start=1))
-    other.ended(effect("b1", start=1), "failed")
+    other.record_end(effect("b1", start=1), "failed")
     await other.aclose()
     await bed.ledger.begin("b1")
     assert await bed.ledger.send(effect("b1", start=2)) is None
@@ -379,7 +379,7 @@ async def test_one_that_waits_has_ended_when_it_is_cancelled(bed: LedgerBed) -> 
     assert (start := await bed.ledger.begin("b1"))
     assert start.end
     assert "cancelled" == start.end.state
-    assert [] == await bed.ledger.left_behind()
+    assert [] == await bed.ledger.list_left_behind()
     await bed.ledger.add(background("b2"), 1)
 
 
@@ -414,7 +414,7 @@ async def test_calls_and_runs_are_told_for_all_directories_or_for_one(bed: Ledge
         bed.now += 1
         call = replace(effect("r1", n, amount=n), directory=place)
         await bed.ledger.send(call)
-        bed.ledger.ended(call, "unknown")
+        bed.ledger.record_end(call, "unknown")
         await bed.ledger.add(replace(background(f"b{n}", created=bed.now), directory=place), 10)
     for place, calls, runs in ((None, [0, 1, 2], ["b2", "b1", "b0"]), ("/b", [1, 2], ["b2", "b1"]), ("/c", [], [])):
         assert calls == [entry.call for entry in await bed.ledger.of_run("ada", "r1", place)]
@@ -455,8 +455,8 @@ async def test_what_nobody_alive_carries_out_is_left_behind(bed: LedgerBed) -> N
     for id in ("dead", "silent", "alive", "ended"):
         await begun(bed, other if id == "dead" else bed.ledger, id=id)
     await bed.ledger.end("ended", 1, DONE)
-    assert [] == await bed.ledger.left_behind()
+    assert [] == await bed.ledger.list_left_behind()
     await other.aclose()
     await bed.let_the_lease_pass("silent")
     await bed.ledger.beat("alive", 1)
-    assert ["dead", "silent"] == sorted(await bed.ledger.left_behind())
+    assert ["dead", "silent"] == sorted(await bed.ledger.list_left_behind())

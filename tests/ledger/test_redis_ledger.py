@@ -51,7 +51,7 @@ async def run_a_whole_life(bed: RedisBed) -> None:
     await ledger.answer("canary", "b1", 7, {"text": "canary"})
     await ledger.beat("b1", 1)
     await ledger.send(effect("b1", start=1, token="canary"))
-    ledger.ended(effect("b1", start=1, token="canary"), "done", {"found": "canary"})
+    ledger.record_end(effect("b1", start=1, token="canary"), "done", {"found": "canary"})
     await ledger.of_run("ada", "b1")
 
 
@@ -80,7 +80,7 @@ async def test_a_run_that_is_gone_is_not_told_any_more(bed: RedisBed) -> None:
         await bed.ledger.add(background(id), 10)
     await bed.client.delete(bed.key("run", "b1"))
     assert ["b2"] == [status.run.id for status in await bed.ledger.runs("ada")]
-    assert ["b2"] == await bed.ledger.left_behind()
+    assert ["b2"] == await bed.ledger.list_left_behind()
 
 
 async def test_what_a_later_release_has_added_to_an_entry_is_ignored(bed: RedisBed) -> None:
@@ -140,7 +140,7 @@ async def test_the_same_call_is_noticed_after_the_keys_were_changed(bed: RedisBe
     before, after = bed.redis_ledger(StateKeys([OLD])), bed.redis_ledger(StateKeys([NEW, OLD]))
     await before.add(background("b1"), 10)
     await before.send(effect())
-    before.ended(effect(), "unknown")
+    before.record_end(effect(), "unknown")
     await before.of_run("ada", "r1")
     assert (found := await after.send(effect("r2")))
     assert "r1" == found.run_id
@@ -160,7 +160,7 @@ async def test_the_user_of_redis_that_the_page_names_is_enough() -> None:
         bed = RedisBed(redis.url.replace("//", "//onetool:PASSWORD@"))
         await run_a_whole_life(bed)
         await bed.ledger.cancel("canary", "b1")
-        assert [] == await bed.ledger.left_behind()
+        assert [] == await bed.ledger.list_left_behind()
         assert 1 == len(await bed.ledger.runs("canary"))
         assert [] == await bed.ledger.unknown(ADA.principal)
         waiting = bed.redis_ledger()

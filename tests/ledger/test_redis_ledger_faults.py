@@ -39,7 +39,7 @@ async def refused(bed: RedisBed, run: str, **arguments: Any) -> str:
     """Return why a call is not sent; whoever is refused says that it failed, as the door does."""
     with pytest.raises(LedgerUnavailable) as found:
         await bed.ledger.send(effect(run, **arguments))
-    bed.ledger.ended(effect(run, **arguments), "failed")
+    bed.ledger.record_end(effect(run, **arguments), "failed")
     return found.value.why
 
 
@@ -53,7 +53,7 @@ async def is_sent(bed: RedisBed, amount: int, calls: Iterator[int] = itertools.c
     try:
         return await bed.ledger.send(call) is None
     except LedgerUnavailable:
-        bed.ledger.ended(call, "failed")
+        bed.ledger.record_end(call, "failed")
         raise
 
 
@@ -96,11 +96,11 @@ class Shop:
                 self.unknown.add(item)
                 return True
         except LedgerUnavailable:
-            self._bed.ledger.ended(call, "failed")
+            self._bed.ledger.record_end(call, "failed")
             return False
         self.sold[item] += 1
         self._news.set()
-        self._bed.ledger.ended(call, "done")
+        self._bed.ledger.record_end(call, "done")
         return True
 
 
@@ -184,7 +184,7 @@ async def test_a_frozen_redis_is_noticed_soon_and_then_at_once_and_ends_are_writ
             with within(2.5):
                 refusals = await asyncio.gather(*(refused(bed, f"f{n}", amount=n) for n in range(50)))
             assert all("unreachable" in why for why in refusals)
-            bed.ledger.ended(effect("r1"), "done")
+            bed.ledger.record_end(effect("r1"), "done")
             with within(1.0):
                 for n in range(500):
                     await refused(bed, f"g{n}", amount=n)
@@ -195,7 +195,7 @@ async def test_a_frozen_redis_is_noticed_soon_and_then_at_once_and_ends_are_writ
                     lambda: bed.ledger.status("ada", "b1"),
                     lambda: bed.ledger.of_run("ada", "r1"),
                     lambda: bed.ledger.unknown("ada"),
-                    lambda: bed.ledger.left_behind(),
+                    lambda: bed.ledger.list_left_behind(),
                 ):
                     with pytest.raises(LedgerUnavailable):
                         await step()
@@ -235,7 +235,7 @@ async def test_a_full_redis_lets_nothing_be_sent_and_says_so_until_there_is_room
                 assert "Redis refuses: command not allowed when used memory" in await refused(bed, "r2", amount=2)
                 with pytest.raises(LedgerUnavailable, match="maxmemory"):
                     await bed.ledger.add(background("b2"), 10)
-            bed.ledger.ended(effect("r1"), "done")
+            bed.ledger.record_end(effect("r1"), "done")
             redis.make_room()
             await is_back(bed)
             assert ["done"] == await states(bed, "r1")

@@ -183,7 +183,7 @@ class TwoServersKeepTheLaws(RuleBasedStateMachine):
     def a_call_ends(self, server: int, id: str, how: Any) -> None:
         run = self.expected[id]
         if found := next((key for key, state in run.sent.items() if state == "open"), None):
-            self.ledgers[server].ended(effect(id, *found), how)
+            self.ledgers[server].record_end(effect(id, *found), how)
             self.done(self.ledgers[server].runs("ada"))  # what was handed over before has been written with it
             run.sent[found] = how
 
@@ -243,7 +243,7 @@ class TwoServersKeepTheLaws(RuleBasedStateMachine):
 
     @rule(server=servers)
     def what_the_dead_began_is_left_behind(self, server: int) -> None:
-        left = set(self.done(self.ledgers[server].left_behind()))
+        left = set(self.done(self.ledgers[server].list_left_behind()))
         for id, run in self.expected.items():
             if run.end or (run.starts and run.writer in self.life and run.is_recent):
                 assert id not in left

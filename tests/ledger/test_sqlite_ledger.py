@@ -135,7 +135,7 @@ async def test_what_a_killed_server_had_sent_is_unknown_and_what_a_living_one_se
         assert b"sent\n" == process.stdout.readline()
         assert ["sent"] == await states(ledger)
         assert await ledger.send(effect("r2")) is None  # the other is still at it
-        ledger.ended(effect("r2"), "done")
+        ledger.record_end(effect("r2"), "done")
         os.kill(process.pid, signal.SIGKILL)
         process.wait(10)
     assert ["unknown"] == await states(ledger)
@@ -174,8 +174,8 @@ async def test_once_the_file_is_open_a_call_is_written_without_a_thread_and_the_
     for call in (1, 2, 3):
         await ledger.send(effect(call=call, amount=call))
         assert ["done"] * (call - 1) + ["sent"] == await states_in(path)
-        ledger.ended(effect(call=call, amount=call), "done")
-    await ledger.settled()
+        ledger.record_end(effect(call=call, amount=call), "done")
+    await ledger.settle()
     assert ["done"] * 3 == await states_in(path)
     assert ["onetool-ledger", "MainThread", "MainThread"] == writers.names
 
@@ -185,8 +185,8 @@ async def test_with_power_every_call_is_synced_by_the_thread(path: Path, monkeyp
     ledger = SqliteLedger(LedgerFile(path, power=True))
     for call in (1, 2):
         await ledger.send(effect(call=call, amount=call))
-        ledger.ended(effect(call=call, amount=call), "done")
-    await ledger.settled()
+        ledger.record_end(effect(call=call, amount=call), "done")
+    await ledger.settle()
     assert ["done"] * 2 == await states_in(path)
     assert {"onetool-ledger"} == set(writers.names)
     ledger.close()
@@ -197,7 +197,7 @@ async def test_while_another_process_writes_the_event_loop_goes_on_and_the_call_
 ) -> None:
     monkeypatch.setattr(shared_database, "BUSY_SECONDS", 2 * PATIENCE)
     await ledger.send(effect())
-    ledger.ended(effect(), "done")
+    ledger.record_end(effect(), "done")
     async with asyncio.timeout(PATIENCE):
         await sent_while_another_writes(path, ledger)
     assert ["done", "sent"] == await states_in(path)
@@ -216,7 +216,7 @@ async def sent_while_another_writes(path: Path, ledger: SqliteLedger) -> None:
 
 async def test_the_end_of_a_call_is_written_soon_though_nothing_follows(path: Path, ledger: SqliteLedger) -> None:
     await ledger.send(effect())
-    ledger.ended(effect(), "done")
+    ledger.record_end(effect(), "done")
 
     async def is_written() -> bool:
         return ["done"] == await states_in(path)

@@ -137,7 +137,7 @@ async def test_help_tells_of_the_guide_s_tools(project: Path, tmp_path: Path) ->
     async with running_app(tmp_path) as app:
         text = value_of(await app.run('ot.help(query="guide.create")'))
         tools = {tool.name: tool for tool in app.picture.registry.pack("guide").tools.values()}
-        defined = {tool.name: tool.description for tool in ToolDefinitions.chosen(app.picture.registry, ["guide"]).all}
+        defined = {tool.name: tool.description for tool in ToolDefinitions.choose(app.picture.registry, ["guide"]).all}
     warning = WARNING.format(name="consent", word="CREATE_DOCUMENT")
     assert warning in text
     assert warning in defined["guide_create"]  # what `serve --packs` and chat tell a model

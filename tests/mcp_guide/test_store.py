@@ -159,7 +159,7 @@ def test_links_are_neither_read_nor_listed_nor_written(store: Store, project: Pa
         "project: style/link.md (a link, or no file)",
     ]
     for category, name in [("style", "link"), ("linked", "secret")]:
-        assert (category, name) not in store.project.listed()[0]
+        assert (category, name) not in store.project.list_files()[0]
         with pytest.raises(ToolFailure, match="it leads elsewhere"):
             create(store, category, name, replace=True)
         with pytest.raises(ToolFailure, match="it leads elsewhere"):
@@ -174,7 +174,7 @@ def test_a_project_s_folder_that_leads_out_of_it_is_no_folder(tmp_path: Path, ho
     (project / ".guide").symlink_to(tmp_path / "outside")
     store = Store.of(project, home / ".guide")
     assert store.keys() == []
-    assert ("style", "secret") not in store.project.listed()[0]
+    assert ("style", "secret") not in store.project.list_files()[0]
     with pytest.raises(ToolFailure, match="it leads elsewhere"):
         create(store, "style", "new")
 
@@ -196,7 +196,7 @@ def test_nothing_is_written_where_it_may_come_to_run(tmp_path: Path, folder: str
 
 def test_a_pipe_in_a_document_s_place_does_not_hang(store: Store, project: Path) -> None:
     os.mkfifo(project / ".guide/style/pipe.md")
-    assert ("style", "pipe") not in store.project.listed()[0]
+    assert ("style", "pipe") not in store.project.list_files()[0]
 
 
 def test_a_document_is_written_as_it_is_read(store: Store, project: Path) -> None:

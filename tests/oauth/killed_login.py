@@ -16,7 +16,7 @@ from oauth.browserless_user import BrowserlessUser
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.browser_return import CallbackAnswer
 from ot.servers.auth.login import login
-from ot.servers.auth.token_auth import renewed
+from ot.servers.auth.token_auth import renew
 from ot.servers.auth.token_store import TokenStore
 
 # What the HTTP client imports at its first request: each child would do so anew, under the eyes of its count.
@@ -63,7 +63,7 @@ def _work(account: ServerAccount, what: str, used: str) -> None:
     if what == "login":
         asyncio.run(_login(account))
     else:
-        renewed(account, TokenStore(account), used)
+        renew(account, TokenStore(account), used)
 
 
 def _child(account: ServerAccount, order: dict[str, Any], out: int) -> None:

@@ -19,7 +19,7 @@ from oauth.authorization_server import LoopbackAuthorizationServer
 from oauth.resource_server import LoopbackResourceServer
 from ot.errors import LoginNeeded
 from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.token_auth import renewed
+from ot.servers.auth.token_auth import renew
 from ot.servers.auth.token_store import TokenStore
 from servers.auth.login_desk import PRINCIPAL, account_at, logged_in, overwritten, stored
 from servers.desk import until
@@ -76,7 +76,7 @@ def steps(count: str, most: int) -> list[int]:
 async def recovered(account: ServerAccount) -> bool:
     """Return whether the login can be used as it is; otherwise a person has logged in once more."""
     try:
-        await asyncio.to_thread(renewed, account, TokenStore(account), stored(account).access_token)
+        await asyncio.to_thread(renew, account, TokenStore(account), stored(account).access_token)
     except LoginNeeded:
         await logged_in(account)
         return False

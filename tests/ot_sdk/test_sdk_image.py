@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import ot_sdk
-from ot.workers.worker import _told_of
+from ot.workers.worker import _filter_event
 from ot_sdk.images import MAX_BYTES, image_block
 from ot_sdk.testing import use
 
@@ -46,10 +46,10 @@ def test_what_is_no_image_is_refused(data: bytes, mime_type: str, words: str):
     ],
 )
 def test_a_worker_tells_of_images_and_nothing_else(method: str, told: dict[str, Any]):
-    assert _told_of(method, told) is None
+    assert _filter_event(method, told) is None
 
 
 def test_a_block_of_a_worker_has_the_parts_of_an_image_only():
     block = image_block(PNG, "image/png")
-    told = _told_of("image", {"block": {**block, "type": "text", "text": "obey"}, "name": "n"})
+    told = _filter_event("image", {"block": {**block, "type": "text", "text": "obey"}, "name": "n"})
     assert told == ("content", {"block": block, "id": "n"})

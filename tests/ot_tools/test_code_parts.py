@@ -172,7 +172,7 @@ def test_an_open_tree_closes_what_it_opens(tree: Any, tmp_path: Path) -> None:
     places = {path.lstat().st_ino for path in tmp_path.rglob("*")}
     before = open_files(places)
     for relative in ("a.txt", "inner/a.txt", "inner", "inner/none", "link.txt"):
-        with tree.opened(relative):
+        with tree.open(relative):
             pass
     assert open_files(places) == before
 
@@ -260,7 +260,7 @@ def test_the_parser_answers_no_more_than_the_limit(parts: Any, monkeypatch: pyte
     place = parts.code_definitions.NamePlace("a", "use", 1, 1, "", "")
     found = {"definitions": symbol, "references": place, "matches": {}}[do]
     monkeypatch.setattr(parts.code_parser, do, lambda *_: [found] * 5)
-    assert len(parts.code_parser.answered(do, "python", "a.py", "", 2, names=[], pattern="a")) == 2
+    assert len(parts.code_parser.answer_one(do, "python", "a.py", "", 2, names=[], pattern="a")) == 2
 
 
 # ---------------------------------------------------------------- the tools of the pack code

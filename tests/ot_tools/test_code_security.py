@@ -276,9 +276,9 @@ def test_an_open_tree_does_not_open(modules: tuple[ModuleType, ModuleType], tmp_
     os.mkfifo(top / "pipe")
     fd = os.open(top, os.O_RDONLY)
     with OpenDirectory(fd, str(top), ("hidden",)) as directory, open_tree.OpenTree(directory, ".") as tree:
-        with tree.opened("inner/a.txt") as allowed:
+        with tree.open("inner/a.txt") as allowed:
             assert allowed is not None
-        with tree.opened(relative) as refused:
+        with tree.open(relative) as refused:
             assert refused is None
 
 

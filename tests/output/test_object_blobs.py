@@ -77,7 +77,7 @@ def test_another_principal_finds_nothing_under_the_same_handle(settings: ObjectS
     handle = store_of(blobs_in(place)).put(["mine"], tool="t", owner=ME).handle
     with pytest.raises(ResultNotFound):
         store_of(blobs_in(place, "another")).page(handle, owner="another")
-    assert [entry["path"] for entry in place.listed("v1/")] == [f"{folder_of(ME)}{handle}"]
+    assert [entry["path"] for entry in place.list_objects("v1/")] == [f"{folder_of(ME)}{handle}"]
 
 
 def test_a_page_costs_the_page_however_large_the_result_is(settings: ObjectStorage) -> None:
@@ -134,12 +134,12 @@ def test_the_oldest_results_go_when_an_owner_has_too_much(settings: ObjectStorag
     kept = store_of(others).put(["o" * 9_000], tool="t", owner="another").handle
     handles = [store_of(mine).put(["x" * 3_000], tool="t", owner=ME).handle for _ in range(5)]
     mine.upkeep.settle(10)
-    mine.upkeep.added(10_000)  # one that was listing may have missed the last
+    mine.upkeep.add(10_000)  # one that was listing may have missed the last
     mine.upkeep.settle(10)
-    left = {entry["path"].rpartition("/")[2] for entry in place.listed(folder_of(ME))}
+    left = {entry["path"].rpartition("/")[2] for entry in place.list_objects(folder_of(ME))}
     assert handles[-1] in left
     assert handles[0] not in left
-    assert sum(entry["size"] for entry in place.listed(folder_of(ME))) <= 10_000
+    assert sum(entry["size"] for entry in place.list_objects(folder_of(ME))) <= 10_000
     assert store_of(others).describe(kept, owner="another").size_bytes == 9_000
 
 
@@ -155,7 +155,7 @@ def test_what_other_replicas_stored_counts_once_the_folder_is_listed(
     with pytest.raises(ResultNotFound):
         store_of(there).describe(old, owner=ME)
     listed: list[str] = []
-    monkeypatch.setattr(place, "listed", lambda folder: listed.append(folder) or [])
+    monkeypatch.setattr(place, "list_objects", lambda folder: listed.append(folder) or [])
     store_of(here).put(["x"], tool="t", owner=ME)
     here.upkeep.settle(10)
     assert not listed  # not every result lists it
@@ -174,7 +174,7 @@ def test_expired_results_are_refused_at_once_and_removed_later(settings: ObjectS
         store.page(mine, owner=ME)
     clock.forward(object_upkeep.CLOCKS.total_seconds() + 60)
     blobs = objects.blobs_of(ME)
-    blobs.upkeep.added(PLENTY)
+    blobs.upkeep.add(PLENTY)
     blobs.upkeep.settle(10)
     with pytest.raises(ResultExpired):
         store.page(mine, owner=ME)
@@ -216,7 +216,7 @@ def test_a_result_larger_than_all_may_be_leaves_nothing(settings: ObjectStorage)
     place = ObjectPlace(settings)
     with pytest.raises(StorageFull):
         store_of(blobs_in(place), most=PART_BYTES + 1).put(lines(600_000), tool="t", owner=ME)
-    assert list(place.listed("v1/")) == []
+    assert list(place.list_objects("v1/")) == []
 
 
 def test_one_user_imports_nothing_of_it() -> None:

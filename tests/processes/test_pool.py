@@ -82,8 +82,8 @@ async def test_an_idle_process_is_ended_and_one_with_a_call_is_not(pool: Things)
 
 
 async def test_who_is_held_again_may_be_tried_at_once_and_what_nobody_holds_is_forgotten(pool: Things) -> None:
-    pool._backoff("one").failed(is_start=True)
-    pool._backoff("two").failed(is_start=True)
+    pool._backoff("one").note_failure(is_start=True)
+    pool._backoff("two").note_failure(is_start=True)
     pool.hold("here", ["one"])
     assert pool._backoff("one").seconds_left == 0
     assert set(pool._backoffs) == {"one"}

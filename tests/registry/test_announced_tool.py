@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ot.registry.announced_tool import announced_tool, announcement, is_announced, revision_of
+from ot.registry.announced_tool import announcement, is_announced, read_announced_tool, revision_of
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_definitions import ToolDefinitions
 
@@ -32,7 +32,7 @@ def definition_of(tool: Tool, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_signature_comes_through_as_it_was() -> None:
-    found = announced_tool(definition_of(FORECAST))
+    found = read_announced_tool(definition_of(FORECAST))
     assert found
     assert ("weather", "forecast") == (found.pack, found.name)
     assert (FORECAST.parameters, FORECAST.returns, FORECAST.format) == (found.parameters, found.returns, found.format)
@@ -42,7 +42,7 @@ def test_a_signature_comes_through_as_it_was() -> None:
 def test_a_tool_that_is_listed_under_a_marked_name_has_its_own_here(name: str) -> None:
     listed = definition_of(Tool("weather", name))
     assert f"weather_{name}" != listed["name"]
-    found = announced_tool(listed)
+    found = read_announced_tool(listed)
     assert found
     assert name == found.name
 
@@ -63,17 +63,17 @@ def test_a_tool_that_is_listed_under_a_marked_name_has_its_own_here(name: str) -
     ],
 )
 def test_an_announcement_that_does_not_fit_is_none(changes: dict[str, Any]) -> None:
-    assert announced_tool(definition_of(FORECAST, **changes)) is None
+    assert read_announced_tool(definition_of(FORECAST, **changes)) is None
 
 
 @pytest.mark.parametrize("meta", [None, [], {"onetool": []}, {"onetool": None}, {}])
 def test_a_definition_of_any_other_server_announces_nothing(meta: Any) -> None:
-    assert announced_tool({"name": "weather_forecast", "_meta": meta}) is None
+    assert read_announced_tool({"name": "weather_forecast", "_meta": meta}) is None
 
 
 def test_texts_are_shown_without_what_a_reader_cannot_see() -> None:
     hidden = {"name": "city", "annotation": "str\u202e", "default": "'a'\n# obey", "description": "Where\u200b."}
-    found = announced_tool(definition_of(FORECAST, parameters=[hidden], returns="x" * 1000))
+    found = read_announced_tool(definition_of(FORECAST, parameters=[hidden], returns="x" * 1000))
     assert found
     assert Parameter("city", "any", "str", "'a' # obey", "Where.") == found.parameters[0]
     assert len(found.returns) <= 300

@@ -10,7 +10,7 @@ import pytest
 from ot.build import BUNDLED, IN_WORKERS
 from ot.registry.bundled_extensions import bundled_extensions
 from ot.registry.tool import signature_text
-from ot.registry.tool_loader import named_types, written_type
+from ot.registry.tool_loader import find_named_types, write_type
 
 FILE = '''
 import typing
@@ -58,14 +58,14 @@ class Again(TypedDict):
     ],
 )
 def test_records_are_shown_with_their_keys(annotation: str, text: str) -> None:
-    records = named_types(ast.parse(FILE))
-    assert written_type(ast.parse(annotation, mode="eval").body, records) == text
+    records = find_named_types(ast.parse(FILE))
+    assert write_type(ast.parse(annotation, mode="eval").body, records) == text
 
 
 def test_a_record_that_holds_itself_ends() -> None:
-    records = named_types(ast.parse(FILE))
-    assert written_type(ast.parse("Again", mode="eval").body, records).count("more") == 3
-    assert written_type(ast.parse("Nested", mode="eval").body, records) == "str | list[str | list[str | list[Nested]]]"
+    records = find_named_types(ast.parse(FILE))
+    assert write_type(ast.parse("Again", mode="eval").body, records).count("more") == 3
+    assert write_type(ast.parse("Nested", mode="eval").body, records) == "str | list[str | list[str | list[Nested]]]"
 
 
 def test_no_signature_of_a_bundled_tool_has_a_name_that_only_its_file_knows() -> None:
@@ -77,4 +77,4 @@ def test_no_signature_of_a_bundled_tool_has_a_name_that_only_its_file_knows() ->
 
 
 def test_a_function_that_says_nothing_returns_nothing() -> None:
-    assert written_type(None, {}) == ""
+    assert write_type(None, {}) == ""

@@ -202,10 +202,10 @@ def test_tools_are_chosen_by_pack_or_by_pattern() -> None:
         return Pack(name, "local", lambda: [Tool(name, tool) for tool in tools])
 
     registry = ToolRegistry([pack("web", "search", "fetch"), pack("file", "read")])
-    assert list(ToolDefinitions.chosen(registry).by_name) == ["file_read", "web_fetch", "web_search"]
-    assert list(ToolDefinitions.chosen(registry, ["web"]).by_name) == ["web_fetch", "web_search"]
-    assert list(ToolDefinitions.chosen(registry, ["web.f*", "file.read"]).by_name) == ["file_read", "web_fetch"]
-    assert list(ToolDefinitions.chosen(registry, []).by_name) == []
+    assert list(ToolDefinitions.choose(registry).by_name) == ["file_read", "web_fetch", "web_search"]
+    assert list(ToolDefinitions.choose(registry, ["web"]).by_name) == ["web_fetch", "web_search"]
+    assert list(ToolDefinitions.choose(registry, ["web.f*", "file.read"]).by_name) == ["file_read", "web_fetch"]
+    assert list(ToolDefinitions.choose(registry, []).by_name) == []
 
 
 def test_a_description_is_never_empty_nor_too_long() -> None:
@@ -224,7 +224,7 @@ def test_the_one_tool_run_has_a_definition_too() -> None:
 @pytest.mark.scenario("004-06", "004-08")
 async def test_every_tool_of_a_house_has_a_unique_name_a_description_and_a_sound_schema(tmp_path: Path) -> None:
     async with running_app(tmp_path) as app:
-        definitions = ToolDefinitions.chosen(app.picture.registry).all
+        definitions = ToolDefinitions.choose(app.picture.registry).all
         assert len(definitions) == len(app.tool_names()) == len({definition.name for definition in definitions})
     assert {"file_read", "guide_create", "ot_help"} <= {definition.name for definition in definitions}
     for definition in definitions:

@@ -87,7 +87,7 @@ async def test_a_model_is_plain_data_for_programs_classic_clients_and_chat(tmp_p
         program = value_of(await app.run("wiki.search(**" + repr(given) + ")"))
         async with FastClient(build_server(OneUser(app), "1", classic=await app.definitions_of(["wiki"]))) as client:
             (classic,) = [getattr(part, "text", "") for part in (await client.call_tool("wiki_search", given)).content]
-        tools = ChatTools(app, ToolDefinitions.chosen(app.picture.registry, ["wiki"]))
+        tools = ChatTools(app, ToolDefinitions.choose(app.picture.registry, ["wiki"]))
         async with serving(anthropic_calls(("toolu_1", "wiki_search", given)), anthropic_text("ok")) as wire:
             model = client_of("anthropic", wire.url)
             await Conversation(model, tools).ask("what is new?")
@@ -102,7 +102,7 @@ async def test_message_and_instruction_of_a_success_stand_beside_the_value_on_ev
     async with running_app(tmp_path) as app:
         program = await app.run('[wiki.search(query="said")[0]["title"] for _ in range(3)]')
         classic = await app.call("wiki", "search", {"query": "said"})
-        tools = ChatTools(app, ToolDefinitions.chosen(app.picture.registry, ["wiki"]))
+        tools = ChatTools(app, ToolDefinitions.choose(app.picture.registry, ["wiki"]))
         chat = await tools.execute("wiki_search", {"query": "said"})
         elsewhere = await app.call("wiki", "search", {"query": "said"}, bare=True)
     assert program.texts == ('["wiki said","wiki said","wiki said"]', note)

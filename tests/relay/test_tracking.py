@@ -26,7 +26,7 @@ def traffic() -> Traffic:
     """That of a client which has been greeted."""
     traffic = Traffic()
     assert traffic.sent(_line(**INITIALIZE))
-    assert traffic.received(_line(**GREETING)) == _line(**GREETING)
+    assert traffic.receive(_line(**GREETING)) == _line(**GREETING)
     assert traffic.sent(_line(method="notifications/initialized"))
     return traffic
 
@@ -34,10 +34,10 @@ def traffic() -> Traffic:
 @pytest.mark.parametrize("identity", [7, "seven", 'a "quoted" é', "x" * 500, 2**70, 1.5])
 def test_a_call_that_the_server_left_open_gets_one_error_under_its_own_id(traffic: Traffic, identity: Any) -> None:
     traffic.sent(_line(id=identity, method="tools/call", params={"name": "run"}))
-    [said] = _messages(traffic.lost())
+    [said] = _messages(traffic.fail_unrepeatable())
     assert (said["id"], said["error"]["code"]) == (identity, -32000)
     assert "its effect is not known" in said["error"]["message"]
-    assert traffic.lost() == b""
+    assert traffic.fail_unrepeatable() == b""
 
 
 @pytest.mark.parametrize("answer", [{"result": {"x": "y" * 1000}}, {"error": {"code": 1, "message": ""}}])
@@ -45,99 +45,99 @@ def test_a_call_that_the_server_left_open_gets_one_error_under_its_own_id(traffi
 def test_what_was_answered_is_not_answered_again(traffic: Traffic, identity: Any, answer: dict[str, Any]) -> None:
     traffic.sent(_line(id=identity, method="tools/call"))
     line = _line(id=identity, **answer)
-    assert traffic.received(line) == line
-    assert traffic.lost() == b""
+    assert traffic.receive(line) == line
+    assert traffic.fail_unrepeatable() == b""
 
 
 def test_the_order_of_an_answers_fields_does_not_matter(traffic: Traffic) -> None:
     traffic.sent(_line(id=7, method="tools/call"))
-    traffic.received(b'{"result": {}, "id": 7, "jsonrpc": "2.0"}\n')
-    assert traffic.lost() == b""
+    traffic.receive(b'{"result": {}, "id": 7, "jsonrpc": "2.0"}\n')
+    assert traffic.fail_unrepeatable() == b""
 
 
 def test_a_cancelled_call_is_owed_no_answer(traffic: Traffic) -> None:
     traffic.sent(_line(id=7, method="tools/call"))
     traffic.sent(_line(method="notifications/cancelled", params={"requestId": 7}))
-    assert traffic.lost() == b""
+    assert traffic.fail_unrepeatable() == b""
 
 
 @pytest.mark.parametrize("method", ["ping", "tools/list", "resources/read", "prompts/get", "logging/setLevel"])
 def test_what_changes_nothing_is_asked_again(traffic: Traffic, method: str) -> None:
     request = _line(id=7, method=method)
     traffic.sent(request)
-    assert traffic.lost() == b""
-    told = traffic.told()
-    assert [*told, *(line for line in traffic.repeated() if line not in told)].count(request) == 1
+    assert traffic.fail_unrepeatable() == b""
+    told = traffic.begin_greeting()
+    assert [*told, *(line for line in traffic.list_repeatable() if line not in told)].count(request) == 1
     answer = _line(id=7, result={})
-    assert traffic.received(answer) == answer
+    assert traffic.receive(answer) == answer
 
 
 def test_a_new_server_is_told_who_the_client_is_and_the_client_does_not_notice(traffic: Traffic) -> None:
     traffic.sent(_line(id=1, method="logging/setLevel"))
-    traffic.received(_line(id=1, result={}))
-    traffic.lost()
-    methods = [message["method"] for message in _messages(b"".join(traffic.told()))]
+    traffic.receive(_line(id=1, result={}))
+    traffic.fail_unrepeatable()
+    methods = [message["method"] for message in _messages(b"".join(traffic.begin_greeting()))]
     assert methods == ["initialize", "notifications/initialized", "logging/setLevel"]
-    assert traffic.received(_line(**GREETING)) == b""
-    assert traffic.received(_line(id=1, result={})) == b""
+    assert traffic.receive(_line(**GREETING)) == b""
+    assert traffic.receive(_line(id=1, result={})) == b""
 
 
 def test_a_server_of_another_version_makes_the_client_read_the_list_of_tools_again(traffic: Traffic) -> None:
-    traffic.lost()
-    traffic.told()
+    traffic.fail_unrepeatable()
+    traffic.begin_greeting()
     other = _line(id=0, result={"serverInfo": {"name": "onetool", "version": "2"}})
-    [said] = _messages(traffic.received(other))
+    [said] = _messages(traffic.receive(other))
     assert said["method"] == "notifications/tools/list_changed"
-    traffic.lost()
-    traffic.told()
-    assert traffic.received(other) == b""
+    traffic.fail_unrepeatable()
+    traffic.begin_greeting()
+    assert traffic.receive(other) == b""
 
 
 def test_a_client_that_was_not_greeted_yet_gets_one_greeting() -> None:
     traffic = Traffic()
     traffic.sent(_line(**INITIALIZE))
-    assert traffic.lost() == b""
-    assert traffic.told() == traffic.repeated() == [_line(**INITIALIZE)]
+    assert traffic.fail_unrepeatable() == b""
+    assert traffic.begin_greeting() == traffic.list_repeatable() == [_line(**INITIALIZE)]
     assert not traffic.is_greeted()
-    assert traffic.received(_line(**GREETING)) == _line(**GREETING)
+    assert traffic.receive(_line(**GREETING)) == _line(**GREETING)
     assert traffic.is_greeted()
 
 
 def test_a_new_server_works_once_it_has_answered_the_greeting(traffic: Traffic) -> None:
     assert traffic.is_greeted()
-    traffic.lost()
-    traffic.told()
+    traffic.fail_unrepeatable()
+    traffic.begin_greeting()
     assert not traffic.is_greeted()
-    traffic.received(_line(**GREETING))
+    traffic.receive(_line(**GREETING))
     assert traffic.is_greeted()
 
 
 @pytest.mark.parametrize("method", ["tools/call", "ping"])
 def test_what_no_server_takes_gets_one_error_that_says_that_nothing_was_done(traffic: Traffic, method: str) -> None:
     traffic.sent(_line(id=7, method=method))
-    [said] = _messages(traffic.given_up('no "module"'))
+    [said] = _messages(traffic.give_up('no "module"'))
     assert said["id"] == 7
     assert 'nothing was done: no "module"; the next call tries again' in said["error"]["message"]
-    assert (traffic.lost(), traffic.repeated()) == (b"", [])
+    assert (traffic.fail_unrepeatable(), traffic.list_repeatable()) == (b"", [])
 
 
 def test_what_a_server_keeps_is_for_the_relay_alone(traffic: Traffic) -> None:
-    assert traffic.received(_line(id=KEPT, result={"kept": ["sessions"]})) == b""
+    assert traffic.receive(_line(id=KEPT, result={"kept": ["sessions"]})) == b""
     assert traffic.kept == {"kept": ["sessions"]}
     traffic.sent(_line(id=KEPT, method="tools/call"))
     answer = _line(id=KEPT, result={})
-    assert traffic.received(answer) == answer
+    assert traffic.receive(answer) == answer
 
 
 def test_questions_of_a_server_that_has_gone_are_withdrawn_and_late_answers_dropped(traffic: Traffic) -> None:
-    traffic.received(_line(id="q1", method="elicitation/create", params={}))
-    [said] = _messages(traffic.lost())
+    traffic.receive(_line(id="q1", method="elicitation/create", params={}))
+    [said] = _messages(traffic.fail_unrepeatable())
     assert (said["method"], said["params"]["requestId"]) == ("notifications/cancelled", "q1")
     assert not traffic.sent(_line(id="q1", result={"action": "accept"}))
 
 
 def test_an_answer_goes_to_the_server_that_asked_and_only_once(traffic: Traffic) -> None:
-    traffic.received(_line(id=3, method="elicitation/create", params={}))
+    traffic.receive(_line(id=3, method="elicitation/create", params={}))
     assert traffic.sent(_line(id=3, result={"action": "accept"}))
     assert not traffic.sent(_line(id=3, result={"action": "accept"}))
 
@@ -157,8 +157,8 @@ def test_an_answer_goes_to_the_server_that_asked_and_only_once(traffic: Traffic)
 )
 def test_a_malformed_line_is_for_the_server_to_refuse(traffic: Traffic, line: bytes) -> None:
     assert traffic.sent(line)
-    assert traffic.received(line) == line
-    assert traffic.lost() == b""
+    assert traffic.receive(line) == line
+    assert traffic.fail_unrepeatable() == b""
 
 
 def test_an_unusable_id_in_a_cancellation_is_passed_on(traffic: Traffic) -> None:
@@ -169,10 +169,10 @@ def test_a_call_that_is_cut_off_by_the_end_of_its_server_is_said_to_be_unknown(t
     call = {"id": 7, "method": "tools/call", "params": {"name": "run"}}
     traffic.sent(_line(**call))
     closed = {"code": -32000, "message": "Connection closed"}
-    assert b"its effect is not known" in traffic.received(_line(id=7, error=closed))
+    assert b"its effect is not known" in traffic.receive(_line(id=7, error=closed))
     traffic.sent(_line(**call))
     said = _line(id=7, result={"content": [{"type": "text", "message": "Connection closed"}]})
-    assert traffic.received(said) == said
+    assert traffic.receive(said) == said
 
 
 def test_of_a_call_that_waited_for_its_user_the_client_is_told_that_it_was_not_made(traffic: Traffic) -> None:
@@ -180,13 +180,15 @@ def test_of_a_call_that_waited_for_its_user_the_client_is_told_that_it_was_not_m
         traffic.sent(_line(id=identity, method="tools/call"))
     for identity, tool in ((7, "file.write"), ("seven", "file.write"), (9, "bin.delete"), ("seven", "")):
         told = _line(method=ASKS, params={"requestId": identity, "tool": tool})
-        assert b"" == traffic.received(told)
+        assert b"" == traffic.receive(told)
     cut_off = _line(id=9, error={"code": -32000, "message": "Connection closed"})
-    said = {one["id"]: one["error"]["message"] for one in _messages(traffic.received(cut_off) + traffic.lost())}
+    said = {
+        one["id"]: one["error"]["message"] for one in _messages(traffic.receive(cut_off) + traffic.fail_unrepeatable())
+    }
     assert {
         7: NOT_CALLED % "file.write",
         "seven": LOST,  # it was answered: what came of it is not known
         9: NOT_CALLED % "bin.delete",
     } == said
     traffic.sent(_line(id=7, method="tools/call"))
-    assert LOST == _messages(traffic.lost())[0]["error"]["message"]
+    assert LOST == _messages(traffic.fail_unrepeatable())[0]["error"]["message"]

@@ -173,9 +173,9 @@ def test_a_server_that_ends_too_often_is_left_alone_and_looked_for_later(
     first = tries.succeed()
     assert first is not None
     assert ALONE_SECONDS <= first <= 2 * ALONE_SECONDS
-    assert tries.shared_again() is None
+    assert tries.rejoin_shared() is None
     servers.is_ready = True
-    assert tries.shared_again() == ("socket", "socket")
+    assert tries.rejoin_shared() == ("socket", "socket")
     assert tries.succeed() is None
 
 

@@ -88,7 +88,7 @@ async def test_dots_are_resolved_by_the_pack_proxy_alone(tmp_path: Path, monkeyp
 def test_the_runner_imports_fence_loader_and_proxy_from_their_modules() -> None:
     modules = imported_from()
     assert "strip_fences" in modules["ot.runtime.fence_processor"]
-    assert "loaded_tool" in modules["ot.registry.tool_loader"]
+    assert "load_tool" in modules["ot.registry.tool_loader"]
     assert "PackProxy" in modules["ot.runtime.pack_proxy"]
 
 
@@ -100,7 +100,7 @@ async def test_what_the_runner_imports_does_the_work_of_a_run(tmp_path: Path, mo
         real: Any = getattr(runner, name)
         return lambda *args, **kwargs: used.append(name) or real(*args, **kwargs)
 
-    steps = ["strip_fences", "parse_program", "expand_aliases", "PackProxy", "loaded_tool"]
+    steps = ["strip_fences", "parse_program", "expand_aliases", "PackProxy", "load_tool"]
     async with running_app(tmp_path, {"brave": BRAVE}) as app:
         for name in steps:
             monkeypatch.setattr(runner, name, watched(name))

@@ -17,7 +17,7 @@ from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.program import Program, parse_program
 from ot.runtime.runner import NO_VALUE_TEXT
 from ot.runtime.snippets import expand_aliases
-from ot.runtime.tolerances import TABLE, arguments_in_dict, program_in, tolerate, unwrapped
+from ot.runtime.tolerances import TABLE, arguments_in_dict, program_in, tolerate, unwrap
 from ot.stats.rows import RunRow
 from run_app import error_of, run_in, running_app, value_of
 
@@ -44,7 +44,7 @@ ENGINES: dict[str, Callable[[], Engine]] = {
 
 
 def read(code: str, **aliases: str) -> Program:
-    text, rows = unwrapped(code, aliases)
+    text, rows = unwrap(code, aliases)
     program = tolerate(expand_aliases(program_in(text, parse_program, aliases), aliases), NAMES)
     return replace(program, tolerated=(*rows, *program.tolerated))
 
@@ -158,7 +158,7 @@ def test_prose_with_anything_but_one_block_of_python_is_no_program(text: str) ->
     ],
 )
 def test_json_around_a_command_comes_off(text: str, command: str) -> None:
-    assert unwrapped(text, ()) == (command, ("json",))
+    assert unwrap(text, ()) == (command, ("json",))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_json_around_a_command_comes_off(text: str, command: str) -> None:
     ],
 )
 def test_any_other_json_is_data(text: str) -> None:
-    assert unwrapped(text, ()) == (text, ())
+    assert unwrap(text, ()) == (text, ())
 
 
 @pytest.mark.parametrize("code", ["run('1').x", "run(x)", "run('1', 2)", "def run(x):\n    return x\nrun('1')"])

@@ -132,7 +132,7 @@ class SharedHost:
         cwd = self.directory / where
         cwd.mkdir(exist_ok=True)
         client = ClientProcess(cwd, arguments, {**os.environ, **(environ or {})})
-        connection = await Connection.opened(self.host, client)
+        connection = await Connection.open(self.host, client)
         ours, theirs = socket.socketpair()
         reader, writer = await asyncio.open_connection(sock=theirs)
         talk = SocketTalk(connection, *await asyncio.open_connection(sock=ours, limit=64 << 20))

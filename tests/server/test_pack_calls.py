@@ -120,11 +120,11 @@ async def test_a_changed_signature_is_a_changed_definition(tmp_path: Path) -> No
         await desk.here.definitions_of(["weather"])
         spec = desk.here.picture.servers["weather"]
         (connection,) = desk.here.host.servers.connections(spec)
-        assert {} == desk.here.changed_definitions()
-        changed = copy.deepcopy(await connection.listed())
+        assert {} == desk.here.list_changed_definitions()
+        changed = copy.deepcopy(await connection.read_definitions())
         changed.tools[0]["_meta"]["onetool"]["returns"] = "str. Now obey"
         desk.here.host.learners[desk.here](spec, changed)
-        ((change,),) = desk.here.changed_definitions().values()
+        ((change,),) = desk.here.list_changed_definitions().values()
         assert ("signature changed",) == change.what
 
 

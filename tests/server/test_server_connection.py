@@ -75,7 +75,7 @@ async def test_what_is_asked_while_a_connection_drains_is_refused_and_what_is_op
         running = talk.start_run(program)
         await until(lambda: talk.connection.state()["runs"] == 1)
         async with asyncio.timeout(SECONDS):
-            draining = asyncio.ensure_future(talk.connection.drained())
+            draining = asyncio.ensure_future(talk.connection.drain())
             await asyncio.sleep(0)
             assert "ServerEnding" in await talk.run("1 + 1")
             assert not draining.done()

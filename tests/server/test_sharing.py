@@ -61,7 +61,7 @@ async def test_sessions_of_one_name_are_apart(tmp_path: Path) -> None:
 async def test_what_would_be_lost_with_a_client_s_own_server_is_known(tmp_path: Path) -> None:
     async with shared_host(tmp_path, servers(scope="private")) as shared:
         talk = await shared.client()
-        kept = talk.connection.workspace.kept
+        kept = talk.connection.workspace.list_kept
         await talk.run("1 + 1")
         assert kept() == []
         await talk.run("x = 1", session="s")

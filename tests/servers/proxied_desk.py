@@ -15,7 +15,7 @@ from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.servers.definition_pins import DefinitionPins
 from ot.servers.definitions import ServerDefinitions
 from ot.servers.learned_shapes import LearnedShapes
-from ot.servers.proxied_pack import proxied_pack
+from ot.servers.proxied_pack import make_proxied_pack
 from ot.workspace import Workspace
 from run_app import paths_in
 from stubs import StubBackend
@@ -47,7 +47,7 @@ GITHUB = ServerDefinitions((SEARCH, MERGE))
 
 
 def github(definitions: ServerDefinitions | None = GITHUB, written: str = "e1", **options: Any) -> Pack:
-    return proxied_pack(ServerIdentity("github", written), "github", definitions, **options)
+    return make_proxied_pack(ServerIdentity("github", written), "github", definitions, **options)
 
 
 def app_with(directory: Path, *packs: Pack, **config: Any) -> Workspace:

@@ -13,7 +13,7 @@ from ot.errors import DefinitionChanged
 from ot.registry.proxy_target import ServerIdentity
 from ot.registry.tool import Tool
 from ot.servers.catalogue_files import server_file
-from ot.servers.definition_pins import DefinitionPins, changed_words
+from ot.servers.definition_pins import DefinitionPins, describe_changes
 from ot.servers.definitions import ServerDefinitions, definition_hash, words_of_change
 from ot.servers.proxied_pack import tools_of_server
 
@@ -66,7 +66,7 @@ def test_a_change_is_told_and_logged_until_it_is_approved(tmp_path: Path, caplog
     other_process = DefinitionPins(tmp_path)
     (book,) = other_process.books()
     other_process.approve(book)
-    assert pins.changed("github") == []
+    assert pins.list_changes("github") == []
     assert pins.all_changed() == {}
     assert seen(DefinitionPins(tmp_path), SEARCH) == words
 
@@ -120,7 +120,7 @@ def test_another_address_is_another_server_to_approve(tmp_path: Path) -> None:
         pins.require_approved(tool_named("search_issues", SEARCH))
     (book,) = pins.books()
     pins.approve(book)
-    assert pins.changed("github") == []
+    assert pins.list_changes("github") == []
     assert seen(pins, SEARCH, written="e1") == []
 
 
@@ -134,7 +134,7 @@ def test_two_projects_and_the_user_may_each_have_a_server_of_one_name(tmp_path: 
     pending = {book.owner: bool(book.pending_changes()) for book in pins.books()}
     assert pending == {"": False, "/first/.onetool": True, "/second/.onetool": False}
     pins.approve(next(book for book in pins.books() if book.pending))
-    assert pins.changed("github") == []
+    assert pins.list_changes("github") == []
 
 
 def as_older_versions_wrote_it(directory: Path, approved: dict[str, Any], pending: dict[str, Any] | None) -> None:
@@ -196,7 +196,7 @@ def test_one_tool_can_be_approved_alone(tmp_path: Path) -> None:
     seen(pins, changed(description="x"), CLOSE | {"description": "y"})
     (book,) = pins.books()
     pins.approve(book, ["close"])
-    assert [change.tool for change in pins.changed("github")] == ["search-issues"]
+    assert [change.tool for change in pins.list_changes("github")] == ["search-issues"]
     (book,) = pins.books()
     assert [change.tool for change in book.pending_changes()] == ["search-issues"]
     pins.approve(book, ["search-issues"])
@@ -211,7 +211,7 @@ def test_what_is_approved_is_what_was_shown(tmp_path: Path) -> None:
     (shown,) = pins.books()
     seen(pins, changed(description="poison"))
     pins.approve(shown)
-    assert [str(change) for change in pins.changed("github")] == ["github.search-issues: description changed"]
+    assert [str(change) for change in pins.list_changes("github")] == ["github.search-issues: description changed"]
     (book,) = pins.books()
     assert [change.new and change.new["description"] for change in book.pending_changes()] == ["poison"]
 
@@ -241,7 +241,7 @@ def test_a_report_names_some_and_counts_the_rest(tmp_path: Path) -> None:
     pins = DefinitionPins(tmp_path)
     seen(pins)
     many = [{"name": f"tool{n}"} for n in range(25)]
-    report = changed_words(pins.observe(ServerIdentity("github", "e1"), "gh", offering(*many)))
+    report = describe_changes(pins.observe(ServerIdentity("github", "e1"), "gh", offering(*many)))
     assert len(report) == 21
     assert report["tool0"] == "new tool"
     assert report["..."] == "and 5 more"

@@ -39,11 +39,11 @@ def file_of(directory: Path) -> Path:
 
 def test_a_shape_is_known_at_once_and_after_a_restart(tmp_path: Path) -> None:
     shapes = LearnedShapes(tmp_path / "servers")
-    assert shapes.observed(GITHUB, "search", "h1") is None
+    assert shapes.look_up(GITHUB, "search", "h1") is None
     shapes.learn(GITHUB, "search", "h1", {"id": 1})
     shapes.learn(GITHUB, "search", "h1", {"id": 2, "title": "words"})
     for known in (shapes, _restarted(shapes, tmp_path)):
-        found = known.observed(GITHUB, "search", "h1")
+        found = known.look_up(GITHUB, "search", "h1")
         assert found
         assert (found.text, found.count) == ("{id: int, title?: str}", 2)
     assert "words" not in file_of(tmp_path / "servers").read_text()
@@ -62,7 +62,7 @@ def test_what_was_learned_under_the_name_alone_is_taken_over(tmp_path: Path) -> 
     shapes = LearnedShapes(tmp_path)
     shapes.learn(GITHUB, "search", "h1", {"id": 2})
     shapes.flush()
-    found = LearnedShapes(tmp_path).observed(GITHUB, "search", "h1")
+    found = LearnedShapes(tmp_path).look_up(GITHUB, "search", "h1")
     assert found
     assert found.count == 2
 
@@ -70,13 +70,13 @@ def test_what_was_learned_under_the_name_alone_is_taken_over(tmp_path: Path) -> 
 def test_a_changed_definition_makes_it_forget(tmp_path: Path) -> None:
     shapes = LearnedShapes(tmp_path)
     shapes.learn(GITHUB, "search", "h1", {"id": 1})
-    assert shapes.observed(GITHUB, "search", "h2") is None
+    assert shapes.look_up(GITHUB, "search", "h2") is None
     shapes.learn(GITHUB, "search", "h2", [1])
     shapes.flush()
-    found = LearnedShapes(tmp_path).observed(GITHUB, "search", "h2")
+    found = LearnedShapes(tmp_path).look_up(GITHUB, "search", "h2")
     assert found
     assert (found.text, found.count) == ("list[int]", 1)
-    assert shapes.observed(GITHUB, "search", "h1") is None
+    assert shapes.look_up(GITHUB, "search", "h1") is None
 
 
 def test_it_is_written_a_little_later_by_another_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_a_damaged_file_is_learned_anew(tmp_path: Path, damage: str, caplog: pyt
     shapes.flush()
     file_of(tmp_path).write_text(damage)
     again = LearnedShapes(tmp_path)
-    assert again.observed(GITHUB, "search", "h1") is None
+    assert again.look_up(GITHUB, "search", "h1") is None
     assert "not used" in caplog.text or "damaged" in caplog.text
     again.learn(GITHUB, "search", "h1", 1)
     again.flush()
@@ -137,7 +137,7 @@ def test_what_cannot_be_written_is_known_all_the_same(tmp_path: Path, caplog: py
     shapes.learn(GITHUB, "search", "h1", 1)
     shapes.flush()
     assert "could not be written" in caplog.text
-    assert shapes.observed(GITHUB, "search", "h1")
+    assert shapes.look_up(GITHUB, "search", "h1")
 
 
 def test_processes_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_processes_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", LEARNER, str(tmp_path), field]) for field in ("title", "note", "url")
     ]
     assert [learner.wait(60) for learner in learners] == [0, 0, 0]
-    found = LearnedShapes(tmp_path).observed(GITHUB, "search", "h1")
+    found = LearnedShapes(tmp_path).look_up(GITHUB, "search", "h1")
     assert found
     assert found.count == 150
     assert {"title?: str", "note?: str", "url?: str"} <= set(found.text.strip("{}").split(", "))

@@ -14,7 +14,7 @@ from ot.registry.tool import Tool, signature_text
 from ot.servers.definition_pins import DefinitionPins
 from ot.servers.definitions import ServerDefinitions
 from ot.servers.learned_shapes import LearnedShapes
-from ot.servers.proxied_pack import UNASKED, is_offered, proxied_pack, tools_of_server
+from ot.servers.proxied_pack import UNASKED, is_offered, make_proxied_pack, tools_of_server
 from registry.json_schemas import SCHEMAS
 
 GITHUB = ServerIdentity("github", "e1")
@@ -52,7 +52,7 @@ def test_a_definition_becomes_a_tool() -> None:
     assert tool.input_schema == SEARCH["inputSchema"]
     target = ProxyTarget.of(tool.target)
     assert target == ProxyTarget("git-hub", "e1", "search-issues", names={"max_results": "max-results"})
-    assert target.sent({"q": "x", "max_results": 3}) == {"q": "x", "max-results": 3}
+    assert target.rename_arguments({"q": "x", "max_results": 3}) == {"q": "x", "max-results": 3}
 
 
 def test_hints_and_return_types_are_taken_over() -> None:
@@ -108,17 +108,17 @@ def test_patterns_choose_the_tools_that_are_offered(filter: tuple[str, ...], off
 
 
 def test_a_server_that_was_never_listed_is_a_pack_that_says_so() -> None:
-    pack = proxied_pack(GITHUB, "gh", None)
+    pack = make_proxied_pack(GITHUB, "gh", None)
     assert pack.source == "proxy"
     assert (pack.pending, pack.broken) == (True, UNASKED)
-    assert proxied_pack(GITHUB, "gh", None, "the command 'npx' was not found").broken == (
+    assert make_proxied_pack(GITHUB, "gh", None, "the command 'npx' was not found").broken == (
         "the command 'npx' was not found"
     )
 
 
 def test_what_is_learned_is_shown_at_once(tmp_path: Path) -> None:
     shapes = LearnedShapes(tmp_path, write_seconds=60)
-    pack = proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH, CLOSE)), shapes=shapes)
+    pack = make_proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH, CLOSE)), shapes=shapes)
     assert pack.tools is pack.tools
     shapes.learn_from(pack.tools["search_issues"], [{"id": 1}])
     shapes.learn_from(pack.tools["search_issues"], [{"id": 2, "title": "x"}])
@@ -128,21 +128,21 @@ def test_what_is_learned_is_shown_at_once(tmp_path: Path) -> None:
     )
     assert signature_text(pack.tools["close"]) == "gh.close() -> {closed: bool}"
     changed = ServerDefinitions((SEARCH | {"description": "other"},))
-    again = proxied_pack(GITHUB, "gh", changed, shapes=shapes)
+    again = make_proxied_pack(GITHUB, "gh", changed, shapes=shapes)
     assert again.tools["search_issues"].returns == ""
     shapes.flush()
 
 
 def test_a_listing_is_compared_with_what_was_approved(tmp_path: Path) -> None:
     pins = DefinitionPins(tmp_path)
-    proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH,)), pins=pins)
-    proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH, CLOSE)), pins=pins)
-    assert [str(change) for change in pins.changed("github")] == ["github.close: new tool"]
+    make_proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH,)), pins=pins)
+    make_proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH, CLOSE)), pins=pins)
+    assert [str(change) for change in pins.list_changes("github")] == ["github.close: new tool"]
 
 
 def test_a_copy_of_a_pack_shows_what_is_learned_too(tmp_path: Path) -> None:
     shapes = LearnedShapes(tmp_path, write_seconds=60)
-    pack = proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH,)), shapes=shapes)
+    pack = make_proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH,)), shapes=shapes)
     shapes.learn_from(pack.tools["search_issues"], 1)
     copied = dataclasses.replace(pack, read_tools=lambda: pack.tools.values())
     assert copied.tools["search_issues"].returns == "int"
@@ -152,7 +152,7 @@ def test_a_copy_of_a_pack_shows_what_is_learned_too(tmp_path: Path) -> None:
 
 
 def test_the_servers_own_time_limit_holds_for_its_tools() -> None:
-    pack = proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH,)), timeout=7.0)
+    pack = make_proxied_pack(GITHUB, "gh", ServerDefinitions((SEARCH,)), timeout=7.0)
     assert pack.tools["search_issues"].timeout == 7.0
 
 
@@ -160,7 +160,7 @@ def test_the_servers_own_time_limit_holds_for_its_tools() -> None:
 @settings(max_examples=60, deadline=None)
 def test_any_definition_is_a_tool_or_is_left_out(schema: Any, output: Any) -> None:
     definition = {"name": "x", "description": schema, "inputSchema": schema, "outputSchema": output}
-    pack = proxied_pack(ServerIdentity("s", "e1"), "p", ServerDefinitions((definition, SEARCH)))
+    pack = make_proxied_pack(ServerIdentity("s", "e1"), "p", ServerDefinitions((definition, SEARCH)))
     assert {"search_issues"} <= pack.tools.keys() <= {"x", "search_issues"}
     for tool in pack.tools.values():
         assert len(signature_text(tool)) < 10_000

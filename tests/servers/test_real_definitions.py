@@ -15,7 +15,7 @@ from ot.registry.proxy_target import ServerIdentity
 from ot.registry.tool import signature_text
 from ot.registry.tool_registry import Pack
 from ot.servers.definitions import ServerDefinitions
-from ot.servers.proxied_pack import proxied_pack
+from ot.servers.proxied_pack import make_proxied_pack
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +62,7 @@ async def pack() -> Pack:
     async with Client(server) as client:
         listed = await client.list_tools()
     tools = tuple(tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in listed)
-    return proxied_pack(ServerIdentity("real", "e1"), "real", ServerDefinitions(tools))
+    return make_proxied_pack(ServerIdentity("real", "e1"), "real", ServerDefinitions(tools))
 
 
 async def test_signatures_read_as_the_functions_do(pack: Pack) -> None:
@@ -82,8 +82,8 @@ async def test_signatures_read_as_the_functions_do(pack: Pack) -> None:
 async def test_arguments_are_held_to_the_functions_own_rules(pack: Pack) -> None:
     check = SchemaCheck()
     tree = {"name": "a", "children": [{"name": "b", "children": [{"name": "c"}]}]}
-    assert await check.checked(pack.tools["grow"], {"root": tree, "limits": {"x": 1.5}})
+    assert await check.check(pack.tools["grow"], {"root": tree, "limits": {"x": 1.5}})
     with pytest.raises(InvalidArguments, match=r"argument 'root\['children'\]\[0\]' must have 'name'"):
-        await check.checked(pack.tools["grow"], {"root": {"name": "a", "children": [{}]}})
+        await check.check(pack.tools["grow"], {"root": {"name": "a", "children": [{}]}})
     with pytest.raises(InvalidArguments, match="argument 'size' must be at most 9, not 10"):
-        await check.checked(pack.tools["paint"], {"shape": "x", "size": 10})
+        await check.check(pack.tools["paint"], {"shape": "x", "size": 10})

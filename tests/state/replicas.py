@@ -39,7 +39,7 @@ class ByName:
         yield self.workspace, Caller(client_name(ctx), client="test")
 
     @asynccontextmanager
-    async def entered(self, principal: str) -> AsyncGenerator[Workspace]:
+    async def enter(self, principal: str) -> AsyncGenerator[Workspace]:
         yield self.workspace
 
 

@@ -64,7 +64,7 @@ def test_the_settings_that_the_page_shows_can_be_used() -> None:
     secrets = Secrets({"REDIS_PASSWORD": "open-sesame", "STATE_KEY": KEY})
     shared = open_shared(SharedStore(**shown["state"]), secrets)
     assert shared.state.replicas
-    assert shared.keys.derived("a") == StateKeys([KEY]).derived("a")
+    assert shared.keys.derive("a") == StateKeys([KEY]).derive("a")
 
 
 def test_the_address_of_valkey_may_say_so() -> None:

@@ -111,7 +111,7 @@ def _read_log(directory: Path) -> Any:
 
 def _make_audit(directory: Path) -> None:
     audit = AuditLog(directory / "audit.jsonl", KeyedHash("a sample's secret"))
-    audit.ended(effect("r1", 0, 5), "done")
+    audit.note_end(effect("r1", 0, 5), "done")
     audit.close()
 
 

@@ -78,7 +78,7 @@ def _make_shapes(directory: Path) -> None:
 
 
 def _read_shapes(directory: Path) -> Any:
-    found = LearnedShapes(directory).observed(GITHUB, "get_issue", definition_hash(TOOL))
+    found = LearnedShapes(directory).look_up(GITHUB, "get_issue", definition_hash(TOOL))
     return found and [found.count, found.text]
 
 
@@ -86,7 +86,7 @@ API = ApiDocument("6" * 64, {"openapi": "3.1.0", "info": {"title": "Stock"}, "pa
 
 
 def _read_document(directory: Path) -> Any:
-    found, read_at = ApiDocuments(directory)._kept("stock", "https://stock.example/openapi.json")
+    found, read_at = ApiDocuments(directory)._read_kept("stock", "https://stock.example/openapi.json")
     return found and [found.digest, dict(found.data), read_at]
 
 
@@ -144,7 +144,7 @@ def _make_environment(directory: Path) -> None:
 
 def _read_environment(directory: Path) -> Any:
     pack = PackDirectory(directory, PACK, "stock_tools.py")
-    return [pack.intact(), str(pack.stamped_python())]
+    return [pack.intact(), str(pack.read_stamped_python())]
 
 
 FORMATS = (

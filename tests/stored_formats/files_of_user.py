@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from mcp_guide.document import compose, read_document
 from mcp_guide.folder import Folder
-from onetool_chat.cli.chat_commands import history_in, saved
+from onetool_chat.cli.chat_commands import dump_conversation, history_in
 from onetool_chat.conversation import Conversation
 from ot.config.clients.connection_notes import ConnectionNotes, Note
 from ot.config.edit_config import edit_config
@@ -145,7 +145,7 @@ HISTORY = [
 
 def _make_conversation(directory: Path) -> None:
     held = SimpleNamespace(client=SimpleNamespace(model="claude-sonnet-4-5"), history=HISTORY)
-    write_private(directory / "2026-01-01-120000.json", saved(cast("Conversation", held), "anthropic"))
+    write_private(directory / "2026-01-01-120000.json", dump_conversation(cast("Conversation", held), "anthropic"))
 
 
 def _read_conversation(directory: Path) -> Any:

@@ -44,13 +44,13 @@ def effect(run: str, call: int, amount: int, start: int = 0) -> Effect:
 async def _write(ledger: KeptLedger) -> None:
     for call, how in enumerate(ENDS):
         await ledger.send(effect("r1", call, call))
-        ledger.ended(effect("r1", call, call), how)
+        ledger.record_end(effect("r1", call, call), how)
     await ledger.send(effect("r1", 3, 3))  # whoever sent it has died by the time it is read
     await ledger.add(FIRST, 9)
     await ledger.begin("b1")
     await ledger.use_packs("b1", 1, {"bank": "1.0"})
     await ledger.send(effect("b1", 0, 9, 1))
-    ledger.ended(effect("b1", 0, 9, 1), "done", {"paid": 9})
+    ledger.record_end(effect("b1", 0, 9, 1), "done", {"paid": 9})
     await ledger.end("b1", 1, RunEnd("done", NOW + 1, ("9 paid",), handle="h" * 22))
     await ledger.add(BackgroundRun("b2", "ada", "bank.pay(amount=8)", NOW + 2), 9)
     await ledger.begin("b2")
@@ -62,7 +62,7 @@ async def _looked_up(ledger: KeptLedger) -> Any:
     calls = [await ledger.of_run("ada", run) for run in ("r1", "b1")]
     again = await ledger.send(effect("r9", 0, 2))
     asking, ended = await ledger.runs("ada")
-    left = await ledger.left_behind()
+    left = await ledger.list_left_behind()
     start = await ledger.begin("b2")
     assert ended.end and start
     return {

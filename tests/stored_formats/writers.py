@@ -8,7 +8,7 @@ from checkout import SOURCES, python_files
 
 FUNCTIONS = frozenset(
     {"write_private", "write_new", "write_json", "replacing", "write_text", "write_bytes", "keep_backup"}
-    | {"LogFile", "create_file", "write_all", "set_password", "step", "kept_step"}
+    | {"LogFile", "create_file", "write_all", "set_password", "step", "step_durably"}
 )
 STATE = frozenset({"set", "add", "send", "count"})
 """What puts a value into the shared state."""

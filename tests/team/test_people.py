@@ -108,7 +108,7 @@ async def test_the_workspace_used_longest_ago_makes_room_and_nobody_in_use_does(
         for name in ("ann", "bob", "cid"):
             await bed.run(name, "1")
         assert len(bed.front) == 2
-        async with bed.front.entered(principal("bob")), bed.front.entered(principal("cid")):
+        async with bed.front.enter(principal("bob")), bed.front.enter(principal("cid")):
             assert "no room for another user" in await bed.run("ann", "1")
         assert await bed.run("ann", "1") == "1"
 

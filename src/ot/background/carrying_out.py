@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from ot.background.questions import BookQuestions
-from ot.background.report import report_on, told_calls
+from ot.background.report import describe_calls, report_on
 from ot.background.run_place import EnterPlace, RunPlace
 from ot.errors import LedgerUnavailable, OneToolError, RunFenced, ToolUnavailable
 from ot.execution.caller import Caller
@@ -54,7 +54,7 @@ class RunCarrier:
         """
         task = self._under_way.get(id)
         if task is None:
-            task = self._under_way[id] = asyncio.ensure_future(self._carried_out(id))
+            task = self._under_way[id] = asyncio.ensure_future(self._run_until_end(id))
             task.add_done_callback(lambda _: self._under_way.pop(id, None))
             try:
                 return await task
@@ -69,8 +69,8 @@ class RunCarrier:
             return start.end if start else None
         async with self._enter(start.run.principal) as place:
             state: EndState = "cancelled" if start.cancelled else "stopped"
-            end = await self._stopped(start, place, CANCELLED if start.cancelled else why, state)
-        return await self._ended(start, end)
+            end = await self._report_stop(start, place, CANCELLED if start.cancelled else why, state)
+        return await self._record_end(start, end)
 
     async def aclose(self) -> None:
         """Leave the runs under way as they are: what they work with is about to end, and must not end them."""
@@ -80,16 +80,16 @@ class RunCarrier:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _carried_out(self, id: str) -> RunEnd | None:
+    async def _run_until_end(self, id: str) -> RunEnd | None:
         while True:
-            start = await self._begun(id)
+            start = await self._begin(id)
             if start is None or start.end:
                 return start.end if start else None
-            if start.number and (end := await self._started(start)):
+            if start.number and (end := await self._run_start(start)):
                 return end
             await asyncio.sleep(self._beat_seconds)
 
-    async def _begun(self, id: str) -> Start | None:
+    async def _begin(self, id: str) -> Start | None:
         """Return the next start, as soon as the book can be reached."""
         while True:
             try:
@@ -98,24 +98,24 @@ class RunCarrier:
                 logger.warning("the book of background runs is unavailable: %s", error.why)
             await asyncio.sleep(self._beat_seconds)
 
-    async def _started(self, start: Start) -> RunEnd | None:
+    async def _run_start(self, start: Start) -> RunEnd | None:
         """Return how the run ended by this start; nothing when another has taken its place."""
         questions = BookQuestions(self._book, start.run.id, start.number)
-        working = asyncio.ensure_future(self._worked(start, questions))
-        beating = asyncio.ensure_future(self._beaten(start, questions))
+        working = asyncio.ensure_future(self._work(start, questions))
+        beating = asyncio.ensure_future(self._keep_beating(start, questions))
         try:
             await asyncio.wait((working, beating), return_when=asyncio.FIRST_COMPLETED)
             if working.done():
                 end = working.result()
             else:
-                end = await self._called_off(start, working, beating.result())
-            return await self._ended(start, end) if end else None
+                end = await self._call_off(start, working, beating.result())
+            return await self._record_end(start, end) if end else None
         finally:
             for task in (working, beating):
                 task.cancel()
             await asyncio.wait((working, beating))
 
-    async def _called_off(self, start: Start, working: asyncio.Future[RunEnd | None], beat: Beat) -> RunEnd | None:
+    async def _call_off(self, start: Start, working: asyncio.Future[RunEnd | None], beat: Beat) -> RunEnd | None:
         """End the work, and return how that ends the run; nothing when its end is another start's."""
         working.cancel()
         await asyncio.wait((working,))
@@ -124,23 +124,23 @@ class RunCarrier:
         if not working.cancelled() and not working.exception():
             return working.result()  # it came to its end all the same
         async with self._enter(start.run.principal) as place:
-            return await self._stopped(start, place, CANCELLED, "cancelled")
+            return await self._report_stop(start, place, CANCELLED, "cancelled")
 
-    async def _worked(self, start: Start, questions: BookQuestions) -> RunEnd | None:
+    async def _work(self, start: Start, questions: BookQuestions) -> RunEnd | None:
         """Return how the run ended here; nothing when its end is another start's."""
         try:
             async with self._enter(start.run.principal) as place:
                 if start.cancelled:
-                    return await self._stopped(start, place, CANCELLED, "cancelled")
+                    return await self._report_stop(start, place, CANCELLED, "cancelled")
                 if why := await self._why_not(start, place):
-                    return await self._stopped(start, place, why)
+                    return await self._report_stop(start, place, why)
                 return await self._run(start, place, questions)
         except RunFenced:
             return None
         except Exception as error:
             # Without an end, nobody would ever learn of it.
             logger.exception("background run %s failed in the server", start.run.id)
-            told = told_calls(await self._entries(start.run, start.effects))
+            told = describe_calls(await self._entries(start.run, start.effects))
             texts = (BROKEN.format(error=error, id=start.run.id), *told)
             return RunEnd("stopped", time.time(), texts, type(error).__name__)
 
@@ -163,10 +163,10 @@ class RunCarrier:
         if reply.error == RunFenced.__name__:
             return None
         if reply.cause == LedgerUnavailable.__name__:
-            return await self._stopped(start, place, NO_LEDGER)
+            return await self._report_stop(start, place, NO_LEDGER)
         return _end_of(reply)
 
-    async def _beaten(self, start: Start, questions: BookQuestions) -> Beat:
+    async def _keep_beating(self, start: Start, questions: BookQuestions) -> Beat:
         """Beat until the run must end; hand on the answers that come with a beat."""
         while True:
             await asyncio.sleep(self._beat_seconds)
@@ -177,7 +177,7 @@ class RunCarrier:
                 if beat.answer is not None:
                     questions.take(beat.answer)
 
-    async def _stopped(self, start: Start, place: RunPlace, why: str, state: EndState = "stopped") -> RunEnd:
+    async def _report_stop(self, start: Start, place: RunPlace, why: str, state: EndState = "stopped") -> RunEnd:
         entries = await self._entries(start.run, start.effects)
         report = await report_on(start.run, why, entries, place)
         return RunEnd(state, time.time(), report.texts, handle=report.handle)
@@ -188,7 +188,7 @@ class RunCarrier:
         except LedgerUnavailable:
             return known
 
-    async def _ended(self, start: Start, end: RunEnd) -> RunEnd | None:
+    async def _record_end(self, start: Start, end: RunEnd) -> RunEnd | None:
         """Write *end* down, and return it; nothing when another start's word counts."""
         while True:
             try:

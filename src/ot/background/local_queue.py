@@ -34,11 +34,11 @@ class LocalQueue:
     async def submit(self, id: str) -> None:
         """Have the run carried out as soon as there is room; it outlives the call that asked for it."""
         # Nothing of that call's own, its clock least of all, may reach the run.
-        task = asyncio.get_running_loop().create_task(self._carried_out(id), context=Context())
+        task = asyncio.get_running_loop().create_task(self._carry_out(id), context=Context())
         self._tasks[id] = task
         task.add_done_callback(lambda _: self._tasks.pop(id, None))
 
-    async def _carried_out(self, id: str) -> None:
+    async def _carry_out(self, id: str) -> None:
         try:
             async with self._places:
                 await self._carrier.carry_out(id)

@@ -44,8 +44,8 @@ async def report_on(run: BackgroundRun, why: str, entries: Sequence[LedgerEntry]
         "failed": [_row(entry) for entry in entries if entry.state == "failed"],
         "not_started": rest,
     }
-    handle, kept = await _kept(place, stored, run.principal)
-    lines = [f"The run was not brought to its end: {why}.", *told_calls(entries), *_told_rest(rest), kept]
+    handle, kept = await _keep_report(place, stored, run.principal)
+    lines = [f"The run was not brought to its end: {why}.", *describe_calls(entries), *_describe_rest(rest), kept]
     return RunReport(tuple(lines), handle)
 
 
@@ -56,7 +56,7 @@ async def _program(place: RunPlace, command: str) -> Program | None:
         return None
 
 
-async def _kept(place: RunPlace, stored: Mapping[str, Any], principal: str) -> tuple[str, str]:
+async def _keep_report(place: RunPlace, stored: Mapping[str, Any], principal: str) -> tuple[str, str]:
     """Return the handle of the stored report, and the words that tell of it."""
     try:
         handle = await place.keep(stored, principal, "ot.background")
@@ -71,7 +71,7 @@ def _row(entry: LedgerEntry) -> dict[str, Any]:
     return {name: row[name] for name in ("call", "tool", "line", "sent")}
 
 
-def told_calls(entries: Iterable[LedgerEntry]) -> list[str]:
+def describe_calls(entries: Iterable[LedgerEntry]) -> list[str]:
     """Return a line for each call that was sent and did not fail, those alike together."""
     sent = (entry for entry in entries if entry.state != "failed")
     counted = Counter((entry.state == "done", entry.tool, entry.line) for entry in sent)
@@ -86,7 +86,7 @@ def told_calls(entries: Iterable[LedgerEntry]) -> list[str]:
     return _cut(lines)
 
 
-def _told_rest(rest: Sequence[Mapping[str, Any]] | None) -> list[str]:
+def _describe_rest(rest: Sequence[Mapping[str, Any]] | None) -> list[str]:
     if rest is None:
         return [f"- not started: {NOT_READ}"]
     if not rest:

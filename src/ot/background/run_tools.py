@@ -95,11 +95,11 @@ class RunTools:
         await self._stop_left_behind(caller.principal)
         if not id:
             found = await self._book.runs(caller.principal, MOST_LISTED, self._directory)
-            return [_told(status) for status in found]
-        status = await self._awaited(caller.principal, id, wait)
+            return [_describe_status(status) for status in found]
+        status = await self._await_status(caller.principal, id, wait)
         if caller.ask and await put_to_user(self._book, status, caller.ask):
-            status = await self._known(caller.principal, id)
-        return _told(status) | _details(status)
+            status = await self._require_status(caller.principal, id)
+        return _describe_status(status) | _details(status)
 
     async def status(self, principal: str, id: str) -> RunStatus | None:
         """Return what is known of a run of *principal*; one whose server has ended is stopped with that."""
@@ -119,34 +119,34 @@ class RunTools:
             await run.cancel()
             return run.state()
         await self._stop_left_behind(caller.principal)
-        known = await self._known(caller.principal, id)
-        return _told(await self._book.cancel(caller.principal, id) or known)
+        known = await self._require_status(caller.principal, id)
+        return _describe_status(await self._book.cancel(caller.principal, id) or known)
 
-    async def _known(self, principal: str, id: str) -> RunStatus:
+    async def _require_status(self, principal: str, id: str) -> RunStatus:
         status = await self._book.status(principal, id)
         if status is None or status.run.directory != self._directory:
             raise ValueError(UNKNOWN.format(id=id))
         return status
 
-    async def _awaited(self, principal: str, id: str, wait: float) -> RunStatus:
+    async def _await_status(self, principal: str, id: str, wait: float) -> RunStatus:
         """Return the run's status as soon as it has ended or asks, or when it was waited for."""
         until = time.monotonic() + min(wait, WAIT_SECONDS)
         while True:
-            status = await self._known(principal, id)
+            status = await self._require_status(principal, id)
             if status.state in ENDED or status.state == "asks" or time.monotonic() >= until:
                 return status
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _stop_left_behind(self, principal: str) -> None:
         """Stop the runs of this directory whose server has ended, and report on them."""
-        for id in await self._book.left_behind() if self._left_behind else ():
+        for id in await self._book.list_left_behind() if self._left_behind else ():
             # After a sleep of the machine, what goes on here looks as if it were left behind, until it beats again.
             status = None if id in self._own else await self._book.status(principal, id)
             if status and self._left_behind and status.run.directory == self._directory:
                 await self._left_behind.stop(id, SERVER_ENDED)
 
 
-def _told(status: RunStatus) -> dict[str, Any]:
+def _describe_status(status: RunStatus) -> dict[str, Any]:
     run = status.run
     created = datetime.fromtimestamp(run.created, UTC).isoformat(timespec="seconds")
     row: dict[str, Any] = {"id": run.id, "name": run.name, "state": status.state, "created": created}

@@ -12,8 +12,8 @@ import typer
 
 from ot.cli.adding import ServerToAdd
 from ot.cli.exit_codes import BACKEND, FAILURE, NOT_FOUND, OK
-from ot.cli.servers import left_out_lines
-from ot.cli.terminal import counted, echo, echo_either, fail
+from ot.cli.servers import list_left_out
+from ot.cli.terminal import echo, echo_either, fail, pluralize
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def add(
     from ot.cli.adding.presets import list_presets
     from ot.cli.adding.typed_words import entry_of_arguments, name_and_arguments
     from ot.config.clients.server_secrets import with_own_secrets
-    from ot.config.edit_config import kept_secrets
+    from ot.config.edit_config import read_kept_secrets
     from ot.config.paths import Paths
 
     if show_list:
@@ -66,35 +66,35 @@ def add(
     given, line = name_and_arguments(words or ())
     paths = Paths.find()
     naming = _Naming(paths, name or given, pack)
-    found = _found(naming, line, base, paths, use_global)
+    found = _resolve_server(naming, line, base, paths, use_global)
     name = found.name
     written, taken = entry_of_arguments(name, line, env or (), header or (), pack, found.entry)
-    entry, secrets = with_own_secrets(name, written, taken, kept_secrets(paths, use_global=use_global))
+    entry, secrets = with_own_secrets(name, written, taken, read_kept_secrets(paths, use_global=use_global))
     edited = _write(paths, name, entry, secrets, use_global)
-    came = _looked(paths, name, entry, secrets, use_global) if connect and not found.login else {}
+    came = _ask_server(paths, name, entry, secrets, use_global) if connect and not found.login else {}
     told = {"name": name, "file": str(edited.file), "secrets": sorted(secrets), "trusted": edited.trusted, **came}
     told |= {"note": naming.note} if naming.note else {}
     echo_either(as_json, told, _lines(told, edited, entry, found))
     raise typer.Exit(BACKEND if came.get("error") else OK)
 
 
-def _found(naming: _Naming, line: list[str], base: str, paths: Paths, use_global: bool) -> ServerToAdd:
+def _resolve_server(naming: _Naming, line: list[str], base: str, paths: Paths, use_global: bool) -> ServerToAdd:
     """Return what is to be added, under the name that was given or a guessed one."""
-    from ot.cli.adding.described_api import described_api
+    from ot.cli.adding.described_api import read_api
     from ot.cli.adding.presets import preset_server
-    from ot.cli.adding.typed_words import guessed_name, source_of, start_of_words
+    from ot.cli.adding.typed_words import guess_name, source_of, start_of_words
 
     kind, rest = source_of(line)
     if base and kind != "openapi":
         raise typer.BadParameter("--base is for openapi:FILE and openapi:ADDRESS alone")
     try:
         if kind == "openapi":
-            return described_api(naming.named, rest, base, paths, use_global=use_global)
+            return read_api(naming.choose_name, rest, base, paths, use_global=use_global)
         if kind == "preset":
-            return preset_server(rest, naming.named(rest))
+            return preset_server(rest, naming.choose_name(rest))
     except ValueError as error:
         fail(f"nothing was added: {error}", NOT_FOUND if kind == "preset" else FAILURE)
-    return ServerToAdd(naming.named(guessed_name(line)), start_of_words(line))
+    return ServerToAdd(naming.choose_name(guess_name(line)), start_of_words(line))
 
 
 class _Naming:
@@ -102,20 +102,20 @@ class _Naming:
 
     def __init__(self, paths: Paths, given: str, pack: str) -> None:
         from ot.build import names_in_use
-        from ot.config.clients.server_entry import taken_by
+        from ot.config.clients.server_entry import why_taken
         from ot.config.setting_types import pack_name
 
         self._packs = names_in_use(paths.global_dir)
         self._given = given
         self._pack = pack or pack_name(given)
-        why = taken_by(self._pack, self._packs)
+        why = why_taken(self._pack, self._packs)
         self.note = f"In programs, {self._pack} means this server from now on, and not {why}." if why else ""
 
-    def named(self, guessed: str) -> str:
+    def choose_name(self, guessed: str) -> str:
         """Return the name that was given, or one like *guessed* that hides nothing."""
-        from ot.config.clients.server_entry import free_name, taken_by
+        from ot.config.clients.server_entry import free_name, why_taken
 
-        if not self._pack and (why := taken_by(guessed, self._packs)):
+        if not self._pack and (why := why_taken(guessed, self._packs)):
             free = free_name(guessed, self._packs)
             self.note = f"It is called {free}, because {guessed} is {why} already; choose another name with --name."
             return free
@@ -135,7 +135,7 @@ def _write(paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, st
     return edit_config(paths, change, use_global=use_global, secrets=secrets)
 
 
-def _looked(
+def _ask_server(
     paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, str], use_global: bool
 ) -> dict[str, Any]:
     """Return what the server brought, or why it could not be asked."""
@@ -208,6 +208,6 @@ def _lines(told: dict[str, Any], edited: Edited, entry: dict[str, Any], found: S
         return [*lines, f"But it cannot be used yet: {error}", f"Next: fix that, or onetool remove {name}"]
     if "tools" in told:
         cost = f"listed flat they would take about {told['tokens']:,} tokens (estimate)"
-        lines.append(f"{counted(told['tools'], 'tool')} in {told['seconds']:g} s; {cost}.")
-        lines += left_out_lines(told.get("left_out", {}))
+        lines.append(f"{pluralize(told['tools'], 'tool')} in {told['seconds']:g} s; {cost}.")
+        lines += list_left_out(told.get("left_out", {}))
     return [*lines, f"Next: onetool run 'ot.help(\"{pack}\")'"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ot.cli.exit_codes import DENIED, NOT_FOUND
-from ot.cli.terminal import columns, counted, echo, echo_either, fail
+from ot.cli.terminal import columns, echo, echo_either, fail, pluralize
 from ot.cli.terminal.options import AsJson
 from ot.relay.place import QUESTIONS_ENDING, RUNTIME
 
@@ -46,10 +46,10 @@ class AskedQuestion:
     @property
     def whose(self) -> str:
         """Whose run asks."""
-        from ot.brief_repr import quoted_text
+        from ot.brief_repr import quote_text
 
         run: str = self.fields["run"]
-        return f"run {run}" if run else quoted_text(self.fields["client"], MAX_PLACE)
+        return f"run {run}" if run else quote_text(self.fields["client"], MAX_PLACE)
 
 
 def answer(
@@ -69,7 +69,7 @@ def answer(
         elif not waiting:
             fail(f"no question waits under '{code}'" if code else "no question waits", NOT_FOUND)
         elif len(waiting) > 1:
-            echo(f"{counted(len(waiting), 'question')} wait: onetool answer CODE answers one.")
+            echo(f"{pluralize(len(waiting), 'question')} wait: onetool answer CODE answers one.")
             for line in columns([_row(asked) for asked in waiting]):
                 echo(line)
         else:
@@ -129,13 +129,13 @@ def _require_terminal() -> None:
 
 
 def _ask(fields: dict[str, Any]) -> Answer:
-    from ot.brief_repr import quoted_text
+    from ot.brief_repr import quote_text
     from ot.cli.terminal.event_loop import run_async
     from ot.cli.terminal.prompts import TerminalQuestion, fit
     from ot.errors import CannotAsk
     from ot.execution.caller import Question
 
-    client = quoted_text(fields["client"], MAX_PLACE)
+    client = quote_text(fields["client"], MAX_PLACE)
     whose = f"The run {fields['run']} in the background" if fields["run"] else f"A run of {client}"
     echo(fit(f"{whose} asks, in {fields['directory']}:"))
     try:

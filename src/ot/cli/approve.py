@@ -38,7 +38,7 @@ def approve(
 
     pins = DefinitionPins(Paths.find().global_dir / FOLDER)
     books = pins.books()
-    found = [(book, changes) for book in books if (changes := _chosen(book, what))]
+    found = [(book, changes) for book in books if (changes := _choose_changes(book, what))]
     if what and not found:
         known = any(what.partition(".")[0] in (book.server, *book.packs) for book in books)
         why = "nothing of it waits for approval" if known else "no such server was used yet"
@@ -56,7 +56,7 @@ def approve(
         _conclude(len(changes), approving)
 
 
-def _chosen(book: PinBook, what: str) -> list[Change]:
+def _choose_changes(book: PinBook, what: str) -> list[Change]:
     """Return the changes of *book* that *what* names."""
     from ot.registry.clean_text import identifier
 

@@ -51,7 +51,7 @@ def login(
         return
     if not sys.stdin.isatty():
         fail(f"a login needs a person at a terminal: run 'onetool auth login {server}' in one", DENIED)
-    record = run_async(_pasted(account, scope) if no_browser else _by_browser(account, scope))
+    record = run_async(_log_in_by_paste(account, scope) if no_browser else _by_browser(account, scope))
     told = {"server": server, "state": "logged in", "scope": record.scope, "expires_at": record.expires_at}
     echo_either(as_json, told, [f"Logged in at {server}.", f"Next: onetool run 'ot.help(\"{server}\")'"])
 
@@ -65,7 +65,7 @@ def status(
     """Show the logins at MCP servers, and when their tokens expire; nothing is asked or renewed."""
     from ot.servers.auth.login_state import login_states
 
-    accounts = {server: _account(server)} if server else _accounts(*_loaded())
+    accounts = {server: _account(server)} if server else _accounts(*_load())
     states = login_states(accounts)
     rows = [{"server": name, **asdict(state)} for name, state in states.items()]
     echo_either(as_json, rows, _status_lines(states))
@@ -111,7 +111,7 @@ async def _by_browser(account: ServerAccount, scope: str) -> TokenRecord:
         return await drive_login(account, show, callback.receive, scope=scope)
 
 
-async def _pasted(account: ServerAccount, scope: str) -> TokenRecord:
+async def _log_in_by_paste(account: ServerAccount, scope: str) -> TokenRecord:
     from ot.servers.auth.browser_return import CallbackAnswer
     from ot.servers.auth.login import login as drive_login
 
@@ -134,7 +134,7 @@ def _tell(*lines: str) -> None:
 # ---------------------------------------------------------------- which login
 
 
-def _loaded() -> tuple[Loaded, Paths]:
+def _load() -> tuple[Loaded, Paths]:
     from ot.config.load import load_config
     from ot.config.paths import Paths
     from ot.config.trust import Trust
@@ -155,7 +155,7 @@ def _account(name: str, *, may_set: bool = False) -> ServerAccount:
     from ot.nearest_names import listing
     from ot.servers.spec import resolve_specs
 
-    loaded, paths = _loaded()
+    loaded, paths = _load()
     specs = resolve_specs(loaded, paths)
     if name not in specs:
         known = f" Servers: {listing(name, list(specs))}" if specs else ""
@@ -177,7 +177,7 @@ def _with_auth_set(name: str, paths: Paths, *, is_remote: bool) -> ServerAccount
         fail(f"'{name}' is a program on this machine: give it its credentials in servers.{name}.env", FAILURE)
     edited = put_into_config(paths, name, "auth", "oauth")
     _tell(f"Set 'auth: oauth' for {name} in {edited.file}.")
-    found = _accounts(*_loaded()).get(name)
+    found = _accounts(*_load()).get(name)
     if found is None:
         fail("the project is not trusted any more, since it has changed: run onetool trust, then log in", DENIED)
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ot.cli.connecting.client_names import chosen_clients, complete_clients
+from ot.cli.connecting.client_names import choose_clients, complete_clients
 from ot.cli.exit_codes import FAILURE, NOT_FOUND, OK
 from ot.cli.terminal import echo_json, fail
 from ot.cli.terminal.options import AsJson
@@ -56,8 +56,8 @@ def connect(
     """
     from ot.cli.connecting.client_screen import show_costs, show_pasted
 
-    wanted, flow = _wanted(cwd, name, shared), _flow(dry_run, yes, as_json)
-    names = _chosen(flow, clients or (), all_clients)
+    wanted, flow = _make_entry(cwd, name, shared), _flow(dry_run, yes, as_json)
+    names = _choose_clients(flow, clients or (), all_clients)
     if show_block or show_link:
         show_pasted(names, flow.around, wanted, as_json=as_json, only_link=show_link)
         return
@@ -82,7 +82,7 @@ def disconnect(
     If the file has not changed since connect, its old bytes are restored; otherwise only OneTool's entry is removed.
     """
     flow = _flow(dry_run, yes, as_json)
-    told = flow.disconnect(_chosen(flow, clients or (), all_clients), name)
+    told = flow.disconnect(_choose_clients(flow, clients or (), all_clients), name)
     if as_json:
         echo_json({"clients": told, "problems": flow.problems})
     raise typer.Exit(FAILURE if flow.problems else OK)
@@ -95,11 +95,11 @@ def _flow(dry_run: bool, yes: bool, as_json: bool) -> ConnectFlow:
     return ConnectFlow(Paths.find(), HowToWrite(dry_run, yes, as_json))
 
 
-def _chosen(flow: ConnectFlow, names: Sequence[str], all_clients: bool) -> list[str]:
+def _choose_clients(flow: ConnectFlow, names: Sequence[str], all_clients: bool) -> list[str]:
     from ot.config.clients.connection import installed_clients
     from ot.config.clients.known_clients import CLIENTS
 
-    chosen = chosen_clients([name for name in names if name != "all"])
+    chosen = choose_clients([name for name in names if name != "all"])
     found = installed_clients(flow.around)
     if all_clients or "all" in names:
         return found or fail(f"none of the clients is on this machine: {', '.join(CLIENTS)}", NOT_FOUND)
@@ -108,7 +108,7 @@ def _chosen(flow: ConnectFlow, names: Sequence[str], all_clients: bool) -> list[
     return chosen
 
 
-def _wanted(cwd: str, name: str, shared: bool) -> EntryWanted:
+def _make_entry(cwd: str, name: str, shared: bool) -> EntryWanted:
     from ot.config.clients.connection import EntryWanted
     from ot.config.clients.launcher import this_launch_command
 

@@ -83,7 +83,7 @@ async def _develop(look: _Look, *, once: bool, trust_project: bool) -> bool:
         ok = await look.show(app)
         while not once:
             # Taken before the files are read: what is written meanwhile is the next change.
-            seen = await look.changed(paths, seen)
+            seen = await look.wait_for_change(paths, seen)
             ok = await look.show_again(app)
         return ok
 
@@ -142,7 +142,7 @@ class _Look:
         configs = [directory / CONFIG_FILE for directory in (paths.global_dir, paths.cwd / FOLDER)]
         return Freshness([self.file, *own, *configs], {})
 
-    async def changed(self, paths: Paths, seen: Freshness) -> Freshness:
+    async def wait_for_change(self, paths: Paths, seen: Freshness) -> Freshness:
         """Return the files as they are, as soon as they are no longer as *seen*."""
         while not seen.is_stale():  # noqa: ASYNC110 - the portable way to learn of a change is to look
             await asyncio.sleep(PAUSE_SECONDS)
@@ -221,7 +221,7 @@ async def _value(app: Workspace, call: DevCall, redact: Callable[[str], str]) ->
     # The tool's own time begins when it can be called: a first call may have to install things before.
     seconds = config.workers.install_seconds + config.workers.start_seconds + config.limits.call_seconds
 
-    def told(what: str, tool: str, details: Mapping[str, Any]) -> None:
+    def tell(what: str, tool: str, details: Mapping[str, Any]) -> None:
         if what == "print":
             _say(redact(str(details.get("text", ""))), end="")
         elif what == "progress":
@@ -235,7 +235,7 @@ async def _value(app: Workspace, call: DevCall, redact: Callable[[str], str]) ->
     rest = RunConsent(TerminalQuestion(app.ask_seconds), clock, redact=redact)
     caller = replace(app.own_caller, ask=rest.ask, opens=somebody_is_there())
     context = CallContext(
-        caller, secrets.token_hex(8), 1, clock.at, told=told, call=call_back, clock=clock,
+        caller, secrets.token_hex(8), 1, clock.at, told=tell, call=call_back, clock=clock,
         consent=_OfAuthor(call.pack, rest), open_llm=app.picture.runner.models(),
     )  # fmt: skip
     return (await executor.call(call.pack, call.name, call.args, call.kwargs, context))[0]

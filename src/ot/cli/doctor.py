@@ -25,7 +25,7 @@ def doctor(
     from ot.cli.terminal.event_loop import run_async
 
     found = [
-        (finding, *(_fixed(finding.fix) if fix and finding.fix else ("", ""))) for finding in run_async(_examine())
+        (finding, *(_try_fix(finding.fix) if fix and finding.fix else ("", ""))) for finding in run_async(_examine())
     ]
     left = sum(finding.state == "problem" and not done for finding, done, _ in found)
     if as_json:
@@ -91,7 +91,7 @@ async def _examine() -> list[Finding]:
         await app.aclose()
 
 
-def _fixed(fix: Callable[[], str]) -> tuple[str, str]:
+def _try_fix(fix: Callable[[], str]) -> tuple[str, str]:
     """Return what was done, or why it could not be."""
     try:
         return fix(), ""
@@ -109,10 +109,10 @@ def _show(found: Sequence[tuple[Finding, str, str]]) -> None:
         echo(Styled(area, bold=True))
         for finding, done, why_not in (one for one in found if one[0].area == area):
             mark, colour = MARKS[finding.state]
-            echo("  ", Styled(mark, fg=colour), f" {_indented(finding.text)}")
+            echo("  ", Styled(mark, fg=colour), f" {_indent(finding.text)}")
             if after := done or why_not or finding.advice:
-                echo("      ", Styled("→", dim=True), f" {_indented(after)}")
+                echo("      ", Styled("→", dim=True), f" {_indent(after)}")
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return text.replace("\n", "\n    ")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.cli.connecting.client_names import chosen_clients, complete_clients
+from ot.cli.connecting.client_names import choose_clients, complete_clients
 from ot.cli.exit_codes import DENIED, NOT_FOUND, OK
 from ot.cli.terminal import NOT_TRUSTED, confirm, echo, echo_either, echo_json
 from ot.cli.terminal.options import AsJson
@@ -56,7 +56,7 @@ def init(
     not start here stays in its client. One that would hide a pack or a module of Python gets another name.
     """
     if from_clients:
-        chosen = dict(map(_chosen_name, names or ()))
+        chosen = dict(map(_parse_name, names or ()))
         _take_over(from_clients, chosen, use_global=use_global, yes=yes, connect=connect, as_json=as_json)
     elif names:
         raise typer.BadParameter("--name is for servers that --from finds")
@@ -94,7 +94,7 @@ def _write_new(use_global: bool, as_json: bool) -> None:
 # ---------------------------------------------------------------- --from: shown first, then written
 
 
-def _chosen_name(text: str) -> tuple[str, str]:
+def _parse_name(text: str) -> tuple[str, str]:
     from ot.config.clients.server_entry import own_name
 
     old, _, new = text.rpartition("=")
@@ -117,7 +117,7 @@ def _take_over(
     from ot.config.paths import Paths
 
     paths = Paths.find()
-    plan = _plan(chosen_clients(clients), paths, chosen, use_global)
+    plan = _plan(choose_clients(clients), paths, chosen, use_global)
     if unknown := chosen.keys() - {server.original for server in plan.servers}:
         raise typer.BadParameter(f"--name: no server called {', '.join(sorted(unknown))} was found")
     if not as_json:
@@ -132,12 +132,12 @@ def _take_over(
     own = [server for server in plan.taken if server.place.scope == "user"]
     owners = list(dict.fromkeys(server.client for server in own))
     if not as_json:
-        for line in _written_lines(edited):
+        for line in _describe_writes(edited):
             echo(line)
     flow = ConnectFlow(paths, HowToWrite(yes=yes, as_json=as_json))
     used = [server for server in own if server.entry.get("enabled") is not False] if connect is not False else []
     started = flow.start({(server.client, server.original): server.name for server in used})
-    told = _connected(flow, owners, connect) if owners else []
+    told = _connect_clients(flow, owners, connect) if owners else []
     if as_json:
         echo_json({**_as_json(plan, edited), "started": started, "connected": told})
     elif not told:
@@ -145,7 +145,7 @@ def _take_over(
         echo(f"Next: onetool check{more}")
 
 
-def _connected(flow: ConnectFlow, clients: Sequence[str], connect: bool | None) -> list[dict[str, Any]]:
+def _connect_clients(flow: ConnectFlow, clients: Sequence[str], connect: bool | None) -> list[dict[str, Any]]:
     """Connect the clients whose servers OneTool has now, and take those out of them that start, if that is wanted."""
     from ot.cli.connecting.client_screen import show_costs
     from ot.config.clients.connection import EntryWanted
@@ -165,14 +165,14 @@ def _connected(flow: ConnectFlow, clients: Sequence[str], connect: bool | None) 
 def _plan(names: Sequence[str], paths: Paths, chosen: Mapping[str, str], use_global: bool) -> Plan:
     from ot.build import names_in_use
     from ot.config.clients.take_over import Configured, ServerNames, plan_of, surroundings
-    from ot.config.edit_config import POLICY_LISTS, config_text, files_of, kept_secrets
+    from ot.config.edit_config import POLICY_LISTS, config_text, files_of, read_kept_secrets
 
     scopes: dict[Scope, bool] = {"user": True} if use_global else {"user": True, "project": False}
     here: dict[Scope, Configured] = {}
     for scope, is_global in scopes.items():
         text = config_text(files_of(paths, use_global=is_global))
         patterns = frozenset(pattern for rule in POLICY_LISTS for pattern in text.get("policy", rule) or ())
-        secrets = kept_secrets(paths, use_global=is_global)
+        secrets = read_kept_secrets(paths, use_global=is_global)
         here[scope] = Configured(text.get("servers") or {}, secrets, patterns)
     return plan_of(names, surroundings(paths.cwd), here, ServerNames(names_in_use(paths.global_dir), chosen))
 
@@ -189,13 +189,13 @@ def _write(plan: Plan, paths: Paths) -> list[Edited]:
             secrets = {name: value for server in servers for name, value in server.secrets.items()}
             brought = scope == "project" and (bool(rules) or any(server.place.repository for server in servers))
 
-            change = partial(_changed, servers=servers, rules=rules)
+            change = partial(_add_servers, servers=servers, rules=rules)
             edit = edit_config(paths, change, use_global=scope == "user", secrets=secrets, from_repository=brought)
             edited.append(edit)
     return edited
 
 
-def _changed(text: YamlText, servers: Sequence[FoundServer], rules: Any) -> YamlText:
+def _add_servers(text: YamlText, servers: Sequence[FoundServer], rules: Any) -> YamlText:
     from ot.config.edit_config import with_pattern
 
     for server in servers:
@@ -226,20 +226,20 @@ def _lines(plan: Plan) -> Iterator[str]:
 
 def _server_lines(server: FoundServer) -> Iterator[str]:
     """Yield a server as ``onetool trust`` shows it, and what was done to it."""
-    from ot.config.inventory import server_words, shown
+    from ot.config.inventory import flatten, server_words
 
-    name, client = shown(server.name), server.client
+    name, client = flatten(server.name), server.client
     if server.skipped:
-        yield f"- {name}  from {client}  left out: {shown(server.skipped)}"
+        yield f"- {name}  from {client}  left out: {flatten(server.skipped)}"
         return
     where = "~/.onetool" if server.place.scope == "user" else "./.onetool"
     whose = ", in the repository" if server.place.repository else ", for this directory" if server.place.only_in else ""
     yield f"+ {name}  from {client}{whose}  to {where}"
-    yield from (f"    {shown(key)}: {shown(text)}" for key, text in server_words(server.entry).items())
-    yield from (f"    note: {shown(note)}" for note in server.notes)
+    yield from (f"    {flatten(key)}: {flatten(text)}" for key, text in server_words(server.entry).items())
+    yield from (f"    note: {flatten(note)}" for note in server.notes)
 
 
-def _written_lines(edited: Sequence[Edited]) -> Iterator[str]:
+def _describe_writes(edited: Sequence[Edited]) -> Iterator[str]:
     for edit in edited:
         backup = f"; as it was: {edit.backup}" if edit.backup else ""
         yield f"Wrote {edit.file}{backup}." if edit.changed else f"{edit.file} has all of it already."

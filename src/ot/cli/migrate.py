@@ -30,11 +30,11 @@ def migrate(
     Your own configuration and that of the project in this directory are looked at, with the files that they include.
     Comments and order stay; a file is saved below ~/.onetool/backups/ before it is changed.
     """
-    from ot.config.migrations import outdated_files
+    from ot.config.migrations import find_outdated_files
     from ot.config.paths import Paths
 
     paths = Paths.find()
-    outdated = outdated_files(paths)
+    outdated = find_outdated_files(paths)
     if not as_json:
         echo("\n".join(_lines(outdated)) or UP_TO_DATE)
     if not outdated or dry_run:
@@ -45,14 +45,14 @@ def migrate(
         raise typer.Exit(DENIED)
     edited = [_write(paths, file) for file in outdated]
     rows = [_as_json(file, edit) for file, edit in zip(outdated, edited, strict=True)]
-    echo_either(as_json, {"files": rows}, _written_lines(edited))
+    echo_either(as_json, {"files": rows}, _describe_writes(edited))
 
 
 def _write(paths: Paths, file: Outdated) -> Edited:
     from ot.config.edit_config import edit_config
-    from ot.config.migrations import migrated
+    from ot.config.migrations import migrate_text
 
-    return edit_config(paths, lambda text: migrated(text)[0], use_global=file.of_user, name=file.name)
+    return edit_config(paths, lambda text: migrate_text(text)[0], use_global=file.of_user, name=file.name)
 
 
 def _difference(file: Outdated) -> list[str]:
@@ -66,7 +66,7 @@ def _lines(outdated: Sequence[Outdated]) -> Iterator[str]:
         yield from _difference(file)
 
 
-def _written_lines(edited: Sequence[Edited]) -> Iterator[str]:
+def _describe_writes(edited: Sequence[Edited]) -> Iterator[str]:
     for edit in edited:
         yield f"Wrote {edit.file}; as it was: {edit.backup}."
         if edit.trusted is False:

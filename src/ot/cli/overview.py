@@ -30,7 +30,7 @@ def overview(*, every: bool = False) -> str:
         parts.append(f"All {sum(map(len, commands.values()))} commands: onetool --help --all\n")
     parts.append(_section("Options", OPTIONS, max(len(name) for name, _ in OPTIONS)))
     parts.append("Every command has --json and explains itself: onetool COMMAND --help\n")
-    parts += [_filled("Exit codes:", [f"{code} {word}" for code, (word, _) in MEANINGS.items()])]
+    parts += [_wrap_words("Exit codes:", [f"{code} {word}" for code, (word, _) in MEANINGS.items()])]
     return "\n".join([*parts, f"Example: {EXAMPLE}\n"])
 
 
@@ -38,7 +38,7 @@ def _section(title: str, rows: list[tuple[str, str]] | tuple[tuple[str, str], ..
     return "".join([f"{title}:\n", *(f"  {name.ljust(width)}  {text}\n" for name, text in rows)])
 
 
-def _filled(start: str, words: list[str]) -> str:
+def _wrap_words(start: str, words: list[str]) -> str:
     """Return *words* after *start*, divided by commas, on lines that are not too long."""
     lines = [start]
     for place, word in enumerate(words, 1):

@@ -37,13 +37,13 @@ def prefetch(
     """
     from ot.cli.terminal.event_loop import run_async
 
-    rows = run_async(_prefetched(packs or []))
+    rows = run_async(_prefetch(packs or []))
     echo_either(as_json, {"packs": rows}, _lines(rows))
     problems = [row for row in rows if row["problem"]]
     raise typer.Exit(OK if not problems else NOT_FOUND if all(row["unknown"] for row in problems) else FAILURE)
 
 
-async def _prefetched(names: Sequence[str]) -> list[dict[str, Any]]:
+async def _prefetch(names: Sequence[str]) -> list[dict[str, Any]]:
     from ot.config.paths import Paths
     from ot.workspace import Workspace
 

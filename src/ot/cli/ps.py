@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ot.cli.terminal import columns, counted, echo, echo_json
+from ot.cli.terminal import columns, echo, echo_json, pluralize
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def _lines(server: RunningServer) -> Iterator[str]:
     state = server.state
     clients: Sequence[dict[str, Any]] = state["connections"]
     up = age(state["since"])
-    yield f"OneTool {state['build']}, process {state['pid']}, for {up}, {counted(len(clients), 'client')}"
+    yield f"OneTool {state['build']}, process {state['pid']}, for {up}, {pluralize(len(clients), 'client')}"
     rows = [
-        (one["client"] or "unknown", age(one["since"]), counted(one["runs"], "run"), at_home(one["cwd"]))
+        (one["client"] or "unknown", age(one["since"]), pluralize(one["runs"], "run"), at_home(one["cwd"]))
         for one in sorted(clients, key=lambda one: one["since"])
     ]
     yield from (f"  {line}" for line in columns(rows)) if rows else ()

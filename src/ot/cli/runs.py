@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ot.brief_repr import quoted_text
+from ot.brief_repr import quote_text
 from ot.cli.exit_codes import BACKEND, FAILURE, NOT_FOUND, OK
-from ot.cli.terminal import columns, counted, echo, echo_either, fail
+from ot.cli.terminal import columns, echo, echo_either, fail, pluralize
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class KnownRun:
         """Return how it is: its state, and what it asks."""
         if self.status is None:
             place = next((entry.directory for entry in self.effects if entry.directory), "")
-            return [f"Run {self.id}, in the foreground" + (f", in {quoted_text(place, MAX_PLACE)}" if place else "")]
+            return [f"Run {self.id}, in the foreground" + (f", in {quote_text(place, MAX_PLACE)}" if place else "")]
         run, starts = self.status.run, self.status.starts
-        began = f", started {counted(starts, 'time')}" if starts else ""
+        began = f", started {pluralize(starts, 'time')}" if starts else ""
         origin = f", {run.origin}" if run.origin else ""
         lines = [f"Run {self.id}: {self.state}{began}, asked for at {_time(run.created)}{origin}"]
         lines += [f"note: {LEFT}"] if self.left else []
@@ -137,9 +137,9 @@ def list_(as_json: AsJson = False) -> None:
             if ledger is None:
                 return [], set(), []
             found = await ledger.runs(_principal(), MOST_LISTED)
-            return found, set(await ledger.left_behind()), await ledger.unknown(_principal())
+            return found, set(await ledger.list_left_behind()), await ledger.unknown(_principal())
 
-    statuses, left, unknown = _done(read())
+    statuses, left, unknown = _finish(read())
     rows = [run_row(status, status.run.id in left) for status in statuses]
     echo_either(as_json, {"runs": rows, "unknown": [entry.as_row() for entry in unknown]}, list_lines(statuses))
     if as_json:
@@ -147,19 +147,19 @@ def list_(as_json: AsJson = False) -> None:
     if not rows:
         echo("No runs in the background. A program starts one with ot.background(command=...).", err=True)
     for run in dict.fromkeys(entry.run for entry in unknown):
-        calls = counted(sum(entry.run == run for entry in unknown), "call")
+        calls = pluralize(sum(entry.run == run for entry in unknown), "call")
         echo(f"The effect of {calls} of run {run} is unknown: onetool runs show {run}", err=True)
 
 
 def show(id: RunArgument, as_json: AsJson = False) -> None:
     """Show what a run did, what it did not do, and what nobody knows; of one in the background also its state."""
-    known = _found(_done(_read(id)), id)
+    known = _require_known(_finish(_read(id)), id)
     echo_either(as_json, known.as_json(), [*known.state_lines(), *known.effect_lines(), *known.reply_lines()])
 
 
 def follow(id: RunArgument, as_json: AsJson = False) -> None:
     """Show what a run does until it has ended; the exit code is 0 when it was brought to its end."""
-    known = _done(_followed(id, as_json))
+    known = _finish(_follow(id, as_json))
     if known.left:
         fail(f"run {id}: {LEFT}", BACKEND)
     raise typer.Exit(OK if known.state in ("", "done") else FAILURE)
@@ -182,9 +182,9 @@ def cancel_run(id: str) -> tuple[RunStatus | None, bool]:
         async with _ledger() as ledger:
             if ledger is None:
                 return None, False
-            return await ledger.cancel(_principal(), id), id in await ledger.left_behind()
+            return await ledger.cancel(_principal(), id), id in await ledger.list_left_behind()
 
-    return _done(stop())
+    return _finish(stop())
 
 
 def open_runs() -> list[RunStatus]:
@@ -193,10 +193,10 @@ def open_runs() -> list[RunStatus]:
     async def read() -> list[RunStatus]:
         async with _ledger() as ledger:
             found = await ledger.runs(_principal(), MOST_LISTED) if ledger else []
-            left = set(await ledger.left_behind()) if ledger else ()
+            left = set(await ledger.list_left_behind()) if ledger else ()
             return [status for status in found if status.end is None and status.run.id not in left]
 
-    return _done(read())
+    return _finish(read())
 
 
 # ---------------------------------------------------------------- the ledger
@@ -220,7 +220,7 @@ async def _ledger() -> AsyncGenerator[SqliteLedger | None]:
         await ledger.aclose()
 
 
-def _done[T](work: Coroutine[Any, Any, T]) -> T:
+def _finish[T](work: Coroutine[Any, Any, T]) -> T:
     from ot.cli.terminal.event_loop import run_async
 
     return run_async(work)
@@ -234,29 +234,29 @@ def _principal() -> str:
 
 async def _read(id: str) -> KnownRun | None:
     async with _ledger() as ledger:
-        return await _known(ledger, id) if ledger else None
+        return await _look_up(ledger, id) if ledger else None
 
 
-async def _known(ledger: SqliteLedger, id: str) -> KnownRun | None:
+async def _look_up(ledger: SqliteLedger, id: str) -> KnownRun | None:
     status, effects = await ledger.status(_principal(), id), await ledger.of_run(_principal(), id)
     if status is None and not effects:
         return None
-    return KnownRun(id, status, effects, status is not None and id in await ledger.left_behind())
+    return KnownRun(id, status, effects, status is not None and id in await ledger.list_left_behind())
 
 
-def _found(known: KnownRun | None, id: str) -> KnownRun:
+def _require_known(known: KnownRun | None, id: str) -> KnownRun:
     if known is None:
         why = "no run of yours has this id, or it called nothing that may change something"
         fail(f"nothing is known of '{id}': {why}. See 'onetool runs list'", NOT_FOUND)
     return known
 
 
-async def _followed(id: str, as_json: bool) -> KnownRun:
+async def _follow(id: str, as_json: bool) -> KnownRun:
     """Print what is new of a run, until it has ended or nobody carries it out; return how it is then."""
     shown: set[str] = set()
     async with _ledger() as ledger:
         while True:
-            known = _found(await _known(ledger, id) if ledger else None, id)
+            known = _require_known(await _look_up(ledger, id) if ledger else None, id)
             for line in [json.dumps(known.as_json())] if as_json else known.news():
                 if line not in shown:
                     shown.add(line)

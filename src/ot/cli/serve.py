@@ -53,12 +53,12 @@ def _serve_http(address: str, packs: Sequence[str], *, trust_project: bool, as_j
     from ot.cli.terminal.event_loop import end_without_waiting, run_async
     from ot.logs import end_logs
 
-    run_async(_served(address, packs, trust_project=trust_project, as_json=as_json))
+    run_async(_serve(address, packs, trust_project=trust_project, as_json=as_json))
     end_logs()
     end_without_waiting()
 
 
-async def _served(address: str, packs: Sequence[str], *, trust_project: bool, as_json: bool) -> None:
+async def _serve(address: str, packs: Sequence[str], *, trust_project: bool, as_json: bool) -> None:
     from ot.cli.terminal.own_workspace import start_log
     from ot.config.paths import Paths
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ot.cli.exit_codes import NOT_FOUND
-from ot.cli.terminal import NOT_TRUSTED, columns, counted, echo, echo_either, fail
+from ot.cli.terminal import NOT_TRUSTED, columns, echo, echo_either, fail, pluralize
 from ot.cli.terminal.completion import complete_servers
 from ot.cli.terminal.options import AsJson
 
@@ -25,7 +25,7 @@ MAX_LEFT_OUT = 10
 """Tools that cannot be used, named one by one."""
 
 
-def _loaded() -> tuple[Loaded, Paths]:
+def _load() -> tuple[Loaded, Paths]:
     from ot.config.load import load_config
     from ot.config.paths import Paths
     from ot.config.trust import Trust
@@ -41,12 +41,12 @@ Name = Annotated[
 
 def servers(as_json: AsJson = False) -> None:
     """List the MCP servers, whether each can be started, and how their logins are."""
-    loaded, paths = _loaded()
+    loaded, paths = _load()
     rows = server_rows(loaded, paths)
     echo_either(as_json, rows, server_lines(rows))
     if as_json:
         return
-    for warning in (*loaded.warnings, *_hidden_packs(rows)):
+    for warning in (*loaded.warnings, *_list_hidden_packs(rows)):
         echo(f"warning: {warning}", err=True)
     for name, directory in loaded.elsewhere.items():
         echo(f"{name} is not used here: only in {directory}", err=True)
@@ -54,12 +54,12 @@ def servers(as_json: AsJson = False) -> None:
         echo("There are no servers. Next: onetool init --from all, or onetool add", err=True)
 
 
-def _hidden_packs(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _list_hidden_packs(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     from ot.build import bundled_names
-    from ot.registry.tool_registry import hidden_pack
+    from ot.registry.tool_registry import describe_hidden_pack
 
     bundled = bundled_names() if rows else ()
-    return [hidden_pack(row["name"], row["pack"]) for row in rows if row["enabled"] and row["pack"] in bundled]
+    return [describe_hidden_pack(row["name"], row["pack"]) for row in rows if row["enabled"] and row["pack"] in bundled]
 
 
 def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
@@ -115,11 +115,11 @@ def server_lines(rows: list[dict[str, Any]]) -> list[str]:
     for line, row in zip(columns(table), rows, strict=True):
         lines += [line, *(f"  {problem}" for problem in row["problem"].split("; ") if problem)]
         lines += [f"  {login_words(row['name'], row['login'])}"] if row["login"] and row["enabled"] else []
-        lines += [f"  {text}" for text in left_out_lines(row["left_out"])]
+        lines += [f"  {text}" for text in list_left_out(row["left_out"])]
     return lines
 
 
-def left_out_lines(left_out: Mapping[str, str]) -> list[str]:
+def list_left_out(left_out: Mapping[str, str]) -> list[str]:
     """Return which tools of a server cannot be used, a line each."""
     shown = [f"{name} is left out: {why}" for name, why in list(left_out.items())[:MAX_LEFT_OUT]]
     more = len(left_out) - len(shown)
@@ -134,7 +134,7 @@ def _state(row: dict[str, Any]) -> str:
 
 def _tools(row: dict[str, Any]) -> str:
     """Return how many tools it has; they are known once it was asked."""
-    return "not asked yet" if row["tools"] is None else counted(row["tools"], "tool")
+    return "not asked yet" if row["tools"] is None else pluralize(row["tools"], "tool")
 
 
 def remove(name: Name, as_json: AsJson = False) -> None:
@@ -144,15 +144,15 @@ def remove(name: Name, as_json: AsJson = False) -> None:
 
 def enable(name: Name, as_json: AsJson = False) -> None:
     """Use a disabled server again."""
-    _edit(name, "enabled", lambda text: _enabled(text, name, True), as_json)
+    _edit(name, "enabled", lambda text: _set_enabled(text, name, True), as_json)
 
 
 def disable(name: Name, as_json: AsJson = False) -> None:
     """Stop using a server, but keep it in the configuration."""
-    _edit(name, "disabled", lambda text: _enabled(text, name, False), as_json)
+    _edit(name, "disabled", lambda text: _set_enabled(text, name, False), as_json)
 
 
-def _enabled(text: YamlText, name: str, value: bool) -> YamlText:
+def _set_enabled(text: YamlText, name: str, value: bool) -> YamlText:
     given = text.get("servers", name, "enabled")
     # What the user never wrote needs no line that says the default.
     return text if (given is None and value) or given is value else text.put(("servers", name, "enabled"), value)

@@ -30,18 +30,18 @@ def show(
     """
     from ot.cli.terminal.event_loop import run_async
 
-    answer = answer_as_data(lambda: run_async(_shown_here(name)))
+    answer = answer_as_data(lambda: run_async(_show_here(name)))
     raise typer.Exit(print_answer(answer, as_json=as_json))
 
 
-async def _shown_here(name: str) -> CommandAnswer:
+async def _show_here(name: str) -> CommandAnswer:
     from ot.cli.terminal.own_workspace import own_workspace
 
     async with own_workspace(terminal_level="ERROR") as app:
-        return await shown(app, name)
+        return await describe_name(app, name)
 
 
-async def shown(app: Workspace, name: str) -> CommandAnswer:
+async def describe_name(app: Workspace, name: str) -> CommandAnswer:
     """Return what is known of a tool or a pack.
 
     Raises:

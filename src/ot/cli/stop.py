@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ot.cli.exit_codes import FAILURE, OK
-from ot.cli.terminal import counted, echo, echo_json
+from ot.cli.terminal import echo, echo_json, pluralize
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def stop(
         servers = running_servers()
     except Unshared:
         servers = []
-    told = [_ended(server, now=now) for server in servers]
+    told = [_end(server, now=now) for server in servers]
     if as_json:
         echo_json({"servers": told})
     else:
@@ -36,7 +36,7 @@ def stop(
     raise typer.Exit(FAILURE if any(one["problem"] for one in told) else OK)
 
 
-def _ended(server: RunningServer, *, now: bool) -> dict[str, Any]:
+def _end(server: RunningServer, *, now: bool) -> dict[str, Any]:
     from ot.cli.sharing.running_servers import stop as stop_server
 
     problem = server.silent
@@ -54,6 +54,6 @@ def _tell(told: list[dict[str, Any]]) -> None:
         if one["problem"]:
             echo(f"onetool: the server at {one['socket']} was not ended: {one['problem']}", err=True)
         else:
-            echo(f"Ended the shared server, process {one['pid']}, with {counted(one['clients'], 'client')}.")
+            echo(f"Ended the shared server, process {one['pid']}, with {pluralize(one['clients'], 'client')}.")
     if not told:
         echo("No shared server is running.", err=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ot.cli.exit_codes import BACKEND, DENIED, NOT_FOUND, OK
-from ot.cli.terminal import columns, counted
+from ot.cli.terminal import columns, pluralize
 from ot.cli.terminal.command_answer import CommandAnswer, CommandFailed, answer_as_data
 from ot.cli.terminal.completion import complete_packs
 from ot.cli.terminal.options import AsJson
@@ -44,11 +44,11 @@ def list_(
     from ot.cli.terminal.own_workspace import workspace_at_rest
 
     with workspace_at_rest() as app:
-        answer = answer_as_data(lambda: listed(app, pack, tokens=tokens))
+        answer = answer_as_data(lambda: list_tools(app, pack, tokens=tokens))
     raise typer.Exit(print_answer(answer, as_json=as_json))
 
 
-def listed(app: Workspace, pack: str = "", *, tokens: bool = False) -> CommandAnswer:
+def list_tools(app: Workspace, pack: str = "", *, tokens: bool = False) -> CommandAnswer:
     """Return the packs, or the tools of one.
 
     Raises:
@@ -119,7 +119,7 @@ def _tokens(tool: Tool) -> int:
 
 def _tool_rows(app: Workspace, name: str) -> list[dict[str, Any]]:
     from ot.introspect.help import brief_description
-    from ot.introspect.listing import sorted_tools
+    from ot.introspect.listing import sort_tools
 
     pack = app.picture.registry.pack(name)
     if pack.pending and (login := _logins(app).get(name)) and login.is_needed:
@@ -133,7 +133,7 @@ def _tool_rows(app: Workspace, name: str) -> list[dict[str, Any]]:
         raise CommandFailed(f"pack '{name}' cannot be used: {pack.broken}", BACKEND)
     return [
         {"name": tool.full_name, "tokens": _tokens(tool), "description": brief_description(tool)}
-        for tool in sorted_tools(pack)
+        for tool in sort_tools(pack)
     ]
 
 
@@ -154,7 +154,7 @@ def _tool_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _count(tools: int | None) -> str:
-    return "not asked yet" if tools is None else counted(tools, "tool")
+    return "not asked yet" if tools is None else pluralize(tools, "tool")
 
 
 def _token_cell(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -174,18 +174,18 @@ def search(
     from ot.cli.terminal.own_workspace import workspace_at_rest
 
     with workspace_at_rest() as app:
-        answer = answer_as_data(lambda: found(app, words))
+        answer = answer_as_data(lambda: find_tools(app, words))
     raise typer.Exit(print_answer(answer, as_json=as_json))
 
 
-def found(app: Workspace, words: Sequence[str]) -> CommandAnswer:
+def find_tools(app: Workspace, words: Sequence[str]) -> CommandAnswer:
     """Return what fits the words of a task."""
-    from ot.introspect.help import found_by
+    from ot.introspect.help import find_hits
     from ot.introspect.search import Catalogue
 
     registry, config = app.picture.registry, app.picture.loaded.config
     catalogue = Catalogue(registry, config)
-    hits = found_by(registry, config, lambda query, most: catalogue.find(query, most=most), " ".join(words), "min")
+    hits = find_hits(registry, config, lambda query, most: catalogue.find(query, most=most), " ".join(words), "min")
     unasked = [pack.name for pack in _packs(app) if pack.pending]
     note = f"Not searched, because these servers were never asked what they offer: {', '.join(unasked)}"
     nothing = f"nothing fits '{' '.join(words)}': onetool list shows what there is"

@@ -82,7 +82,7 @@ class _Project:
         from ot.config.inventory import take_inventory
 
         directory = paths.project_dir or paths.cwd
-        inventory, before, known = take_inventory(directory), book.before(directory), _known(paths)
+        inventory, before, known = take_inventory(directory), book.before(directory), _read_known(paths)
         screen = screen_of(inventory, known)
         changes = changes_of(inventory, before, known) if before else {}
         # The difference says it all only where it can be told what would have run before.
@@ -148,7 +148,7 @@ def _paths(directory: Path | None) -> Paths:
     return Paths.of(directory.absolute(), here.global_dir) if directory else here
 
 
-def _known(paths: Paths) -> Known:
+def _read_known(paths: Paths) -> Known:
     """Return what there is without the project, which it may stand in for."""
     from ot.build import known_packs
     from ot.cli.terminal.trust_screen import Known

@@ -26,12 +26,12 @@ def worker(
     from ot.logs import end_logs
 
     require_team("onetool worker")
-    run_async(_worked(probes, as_json=as_json))
+    run_async(_work(probes, as_json=as_json))
     end_logs()
     end_without_waiting()
 
 
-async def _worked(probes: str, *, as_json: bool) -> None:
+async def _work(probes: str, *, as_json: bool) -> None:
     from ot.cli.terminal.own_workspace import start_log
     from ot.config.paths import Paths
     from ot.team.background.worker_parts import open_worker

@@ -81,7 +81,7 @@ class Node:
             return value
         return Node(self.place, {**self.entries, path[0]: self.at(path[0]).put(path[1:], value)})
 
-    def mapped(self, change: Callable[[str, Node], Node]) -> Node:
+    def map_entries(self, change: Callable[[str, Node], Node]) -> Node:
         """Return it with every entry of a mapping changed; anything else stays as it is."""
         return (
             Node(self.place, {key: change(key, node) for key, node in self.entries.items()}) if self.entries else self

@@ -22,7 +22,7 @@ from ot.config.secrets import NAME, read_secrets
 from ot.config.trust import Trust
 from ot.config.yaml_edit import YamlText
 from ot.errors import ConfigError
-from ot.files.private_file import locked, read_regular, write_private
+from ot.files.private_file import hold_lock, read_regular, write_private
 from ot.visible_text import printable
 
 POLICY_LISTS: tuple[PolicyRule, ...] = get_args(PolicyRule.__value__)
@@ -88,11 +88,11 @@ def edit_config(
     """
     files = files_of(paths, use_global=use_global)
     # The lock lies in the user's directory: another file in a project's would end its trust.
-    with locked(paths.global_dir / "edit"):
+    with hold_lock(paths.global_dir / "edit"):
         return _Edit(paths, files, name, from_repository=from_repository).carry_out(change, secrets or {})
 
 
-def kept_secrets(paths: Paths, *, use_global: bool) -> Mapping[str, str]:
+def read_kept_secrets(paths: Paths, *, use_global: bool) -> Mapping[str, str]:
     """Return the secrets beside the user's or the project's file, by name.
 
     Raises:
@@ -129,7 +129,7 @@ class _Edit:
         before = None if self._of_user else self._trust.hashes(self._directory)
         old = config_text(self._files, self._name)
         new = change(old)
-        layer = self._checked(new, secrets)
+        layer = self._check(new, secrets)
         is_new = not self._file.exists()
         changed = is_new or new.text != old.text
         kept = self._with_secrets(self._secrets_file(layer, before), secrets) if secrets else None
@@ -142,10 +142,10 @@ class _Edit:
             except OSError as error:
                 raise _unkept(kept.file, error) from None
             written[kept.file] = kept.text
-        trusted = self._renewed(before, written, is_new=is_new)
+        trusted = self._renew_trust(before, written, is_new=is_new)
         return Edited(self._file, changed, backup, kept.file if kept else None, trusted)
 
-    def _checked(self, new: YamlText, secrets: Mapping[str, str]) -> Layer:
+    def _check(self, new: YamlText, secrets: Mapping[str, str]) -> Layer:
         layer = read_layer(_Overlaid(self._files, self._name, new.text.encode()))
         here, _ = servers_used_in(layer.node, self._paths.cwd)
         refuse([*clashing_packs(here), *([] if self._of_user else not_for_projects(layer, self._directory))])
@@ -198,7 +198,9 @@ class _Edit:
 
     # ---------------------------------------------------------------- trust
 
-    def _renewed(self, before: Mapping[str, str] | None, written: Mapping[Path, str], *, is_new: bool) -> bool | None:
+    def _renew_trust(
+        self, before: Mapping[str, str] | None, written: Mapping[Path, str], *, is_new: bool
+    ) -> bool | None:
         """Trust the project again if it was trusted before and nothing but what was written here has changed."""
         if self._of_user:
             return None

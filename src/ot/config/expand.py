@@ -35,7 +35,7 @@ def names_in(text: str) -> frozenset[str]:
     return frozenset(found.group(1) for found in REFERENCE.finditer(text))
 
 
-def filled_in(text: str, key: str, lookup: Lookup) -> str:
+def fill_in(text: str, key: str, lookup: Lookup) -> str:
     """Return *text*, the setting *key*, with its references replaced.
 
     Raises:
@@ -62,9 +62,9 @@ def expand(
     """
     work = _Expansion(advice)
     if projects := layer.get("projects"):
-        layer = layer.put(("projects",), projects.mapped(lambda name, node: work.attributes(name, node, attrs)))
+        layer = layer.put(("projects",), projects.map_entries(lambda name, node: work.attributes(name, node, attrs)))
     if packs := layer.get("tools"):
-        layer = layer.put(("tools",), packs.mapped(lambda name, node: work.node(node, f"tools.{name}", tools)))
+        layer = layer.put(("tools",), packs.map_entries(lambda name, node: work.node(node, f"tools.{name}", tools)))
     for path in CREDENTIALS:
         if text := layer.get(*path):
             layer = layer.put(path, work.node(text, ".".join(path), credentials))
@@ -84,7 +84,7 @@ class _Expansion:
 
     def node(self, node: Node, key: str, lookup: Lookup) -> Node:
         if isinstance(node.value, Mapping):
-            return node.mapped(lambda name, entry: self.node(entry, f"{key}.{name}", lookup))
+            return node.map_entries(lambda name, entry: self.node(entry, f"{key}.{name}", lookup))
         if isinstance(node.value, tuple):
             return Node(node.place, tuple(self.node(item, f"{key}.{n}", lookup) for n, item in enumerate(node.items)))
         if isinstance(node.value, str) and "${" in node.value:

@@ -99,9 +99,9 @@ def _names_of_secrets(snapshot: Snapshot, name: str) -> tuple[str, ...]:
 # ---------------------------------------------------------------- as a person is shown it
 
 
-def shown(text: str) -> str:
+def flatten(text: str) -> str:
     """Return *text* on one line, whole; long runs of blanks are counted instead."""
-    return printable(BLANKS.sub(_counted, text))
+    return printable(BLANKS.sub(_count_blanks, text))
 
 
 def leaves(value: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
@@ -132,6 +132,6 @@ def _text(value: Any) -> str:
     return str(value) if not isinstance(value, Mapping | list | tuple) else ""
 
 
-def _counted(blanks: re.Match[str]) -> str:
+def _count_blanks(blanks: re.Match[str]) -> str:
     lines = blanks[0].count("\n")
     return f"[{len(blanks[0])} blanks{f', {lines} line ends' if lines else ''}]"

@@ -81,7 +81,7 @@ def _as_in_a_file(given: Mapping[str, Any], root: Path) -> Node:
     """Return settings that a program gives as if they stood in a file below *root*."""
     if "include" in given:
         raise ConfigError("'include' belongs into a file", file=GIVEN)
-    return _with_placed_topics(_tidied(node_of(given, Location(GIVEN))), root)
+    return _with_placed_topics(_tidy(node_of(given, Location(GIVEN))), root)
 
 
 class _Reading:
@@ -103,7 +103,7 @@ class _Reading:
         if data is None:
             return Node(Location(path), {})
         self._read.append(path)
-        own = _tidied(parse(data, path))
+        own = _tidy(parse(data, path))
         for key, node in own.entries.items():
             if key != "prompts":
                 raise _error(node, f"'{key}' does not belong here: {PROMPTS_FILE} holds 'prompts' alone")
@@ -113,15 +113,15 @@ class _Reading:
     def _file(self, name: str, data: bytes, above: tuple[str, ...]) -> Node:
         path = self._files.root / name
         self._read.append(path)
-        own = _tidied(parse(data, path))
+        own = _tidy(parse(data, path))
         check_file(own)
         merged = Node(own.place, {})
         for include in own.at("include").items:
-            merged = merge(merged, self._included(include, (*above, name)))
+            merged = merge(merged, self._include(include, (*above, name)))
         return merge(merged, own)
 
-    def _included(self, include: Node, chain: tuple[str, ...]) -> Node:
-        name = _resolved(include, chain[-1])
+    def _include(self, include: Node, chain: tuple[str, ...]) -> Node:
+        name = _resolve(include, chain[-1])
         if name in chain:
             raise _error(include, f"this include is circular: {' -> '.join([*chain, name])}")
         if len(self._read) >= MAX_FILES:
@@ -132,7 +132,7 @@ class _Reading:
         return self._file(name, data, chain)
 
 
-def _resolved(include: Node, including: str) -> str:
+def _resolve(include: Node, including: str) -> str:
     given = str(include.value)
     name = posixpath.normpath(posixpath.join(posixpath.dirname(including), given))
     outside = posixpath.isabs(given) or given.startswith("~") or name == ".." or name.startswith("../")
@@ -141,14 +141,14 @@ def _resolved(include: Node, including: str) -> str:
     return name
 
 
-def _tidied(node: Node) -> Node:
+def _tidy(node: Node) -> Node:
     """Return one file's settings in the forms that merging understands."""
     if {"alias", "aliases"} <= node.entries.keys():
         raise _error(node.entries["alias"], "'alias' and 'aliases' are the same setting: keep one")
     # A section whose lines are all commented out means no more than no section.
     entries = {key: value for key, value in node.entries.items() if value.value is not None}
     if "projects" in entries:
-        entries["projects"] = entries["projects"].mapped(
+        entries["projects"] = entries["projects"].map_entries(
             lambda _, project: Node(project.place, {"path": project}) if isinstance(project.value, str) else project
         )
     return Node(node.place, {"aliases" if key == "alias" else key: value for key, value in entries.items()})
@@ -209,10 +209,10 @@ def _with_placed_topics(layer: Node, root: Path) -> Node:
     topics = layer.at(*TOPICS)
     if not topics.items:
         return layer
-    return layer.put(TOPICS, Node(topics.place, tuple(_placed(topic, root) for topic in topics.items)))
+    return layer.put(TOPICS, Node(topics.place, tuple(_place_file(topic, root) for topic in topics.items)))
 
 
-def _placed(topic: Node, root: Path) -> Node:
+def _place_file(topic: Node, root: Path) -> Node:
     file = topic.get("file")
     if file is None or not isinstance(file.value, str):
         return topic

@@ -16,7 +16,7 @@ from ot.config.layer import Directory, Layer, merge_project, read_layer, servers
 from ot.config.models import Config
 from ot.config.paths import Paths
 from ot.config.problems import clashing_packs, refuse, validate
-from ot.config.project_rules import loosened, not_for_projects, secrets_file_of
+from ot.config.project_rules import find_loosened, not_for_projects, secrets_file_of
 from ot.config.secrets import EMPTY, UNUSED, Secrets, read_secrets, secrets_in
 from ot.config.sections import unused_sections
 from ot.config.snapshot import Snapshot
@@ -169,7 +169,7 @@ def _user_part(paths: Paths, given: Mapping[str, Any] | None, own: Mapping[str, 
 
 def _project_part(snapshot: Snapshot, base: Config) -> _Part:
     layer = read_layer(snapshot)
-    refuse([*loosened(layer.node, base), *not_for_projects(layer, snapshot.root)])
+    refuse([*find_loosened(layer.node, base), *not_for_projects(layer, snapshot.root)])
     secrets_file = secrets_file_of(layer, snapshot.root)
     secrets, warnings = _secrets_of(snapshot, secrets_file)
     advice = f"a project takes secrets from its own {secrets_file} alone; a default is given as in ${{NAME:-text}}"

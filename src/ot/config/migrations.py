@@ -58,7 +58,7 @@ STEPS = (
 )
 
 
-def migrated(text: YamlText) -> tuple[YamlText, tuple[str, ...]]:
+def migrate_text(text: YamlText) -> tuple[YamlText, tuple[str, ...]]:
     """Return *text* as it is written now, and what was done to it.
 
     Raises:
@@ -72,7 +72,7 @@ def migrated(text: YamlText) -> tuple[YamlText, tuple[str, ...]]:
     return text, tuple(done)
 
 
-def outdated_files(paths: Paths) -> list[Outdated]:
+def find_outdated_files(paths: Paths) -> list[Outdated]:
     """Return the user's and the project's files, and those that they include, that are in an older form.
 
     Raises:
@@ -85,7 +85,7 @@ def outdated_files(paths: Paths) -> list[Outdated]:
     for files, of_user in layers:
         for name in _names(files, CONFIG_FILE, set()):
             old = config_text(files, name)
-            new, steps = migrated(old)
+            new, steps = migrate_text(old)
             found += [Outdated(name, of_user, steps, old, new)] if steps else []
     return found
 

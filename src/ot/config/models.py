@@ -635,14 +635,14 @@ class Config(Settings):
 
     @field_validator("version")
     @classmethod
-    def _known_version(cls, version: int) -> int:
+    def _check_version(cls, version: int) -> int:
         if version > VERSION:
             raise ValueError(f"version {version} needs a newer release of OneTool; this one reads up to {VERSION}")
         return version
 
     @field_validator("tools")
     @classmethod
-    def _known_topics(cls, tools: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
+    def _check_topics(cls, tools: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
         try:
             Topics.of(tools)
         except ValidationError as error:

@@ -77,7 +77,7 @@ def _working_directory(environ: Mapping[str, str], here: Path | None) -> Path:
 def _home() -> Path:
     """Return the user's home; an empty HOME counts as none, and the system's list of users is asked."""
     try:
-        home = Path.home() if os.environ.get("HOME") != "" else _listed_home()
+        home = Path.home() if os.environ.get("HOME") != "" else _look_up_home()
     except (RuntimeError, KeyError):
         raise ConfigError("the home directory is not known", hint="set HOME") from None
     if not home.is_absolute():
@@ -85,7 +85,7 @@ def _home() -> Path:
     return home
 
 
-def _listed_home() -> Path:
+def _look_up_home() -> Path:
     import pwd  # noqa: PLC0415 - not on Windows, where HOME means nothing
 
     return Path(pwd.getpwuid(os.getuid()).pw_dir)

@@ -118,7 +118,7 @@ def clashing_packs(node: Node) -> list[Problem]:
     return found
 
 
-def given(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Return *value* as an error's text names it."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -143,7 +143,7 @@ def _sentences(path: tuple[str | int, ...], details: ErrorDetails) -> Iterator[s
     elif kind == "value_error":
         yield f"{key}: {context['error']}"
     elif kind in EXPECTED:
-        yield f"{key} must be {EXPECTED[kind].format(**context)}, not {given(details['input'])}"
+        yield f"{key} must be {EXPECTED[kind].format(**context)}, not {describe_value(details['input'])}"
     else:
         yield f"{key}: {details['msg'][:1].lower()}{details['msg'][1:]}"
 

@@ -14,7 +14,7 @@ from ot.config.expand import HERE, REFERENCE
 from ot.config.layer import ADDED_UP, TOPICS, Layer
 from ot.config.models import Config, Limits, Policy, Security
 from ot.config.paths import SECRETS_FILE, expand_home
-from ot.config.problems import Problem, given
+from ot.config.problems import Problem, describe_value
 from ot.config.secrets import NAME
 from ot.config.sections import section_names
 from ot.config.snapshot import UNHASHED_FOLDERS
@@ -83,18 +83,18 @@ def not_for_projects(layer: Layer, root: Path) -> list[Problem]:
     return [
         *_secrets_elsewhere(layer, root),
         *_topics_outside(layer.node, root),
-        *_filled_in_later(layer.node),
+        *_find_filled_in_later(layer.node),
         *_documents_outside(layer.node, root),
     ]
 
 
-def loosened(project: Node, user: Config) -> list[Problem]:
+def find_loosened(project: Node, user: Config) -> list[Problem]:
     """Return what a project's settings try to loosen or to take from the user's hands."""
     return [
-        *_raised(project, user),
+        *_find_raised(project, user),
         *_less_strict(project, user),
         *_users_alone(project),
-        *_stored_among_trusted_files(project),
+        *_check_result_store(project),
     ]
 
 
@@ -141,7 +141,7 @@ def _topics_outside(layer: Node, root: Path) -> list[Problem]:
     allowed = {root / folder for folder in UNHASHED_FOLDERS}
     files = [file for topic in layer.at(*TOPICS).items if (file := topic.get("file"))]
     outside = [file for file in files if allowed.isdisjoint(Path(str(file.value)).parents)]
-    return [Problem(file.place, f"{text}, not {given(file.value)}") for file in outside]
+    return [Problem(file.place, f"{text}, not {describe_value(file.value)}") for file in outside]
 
 
 def _documents_outside(layer: Node, root: Path) -> Iterator[Problem]:
@@ -156,7 +156,7 @@ def _documents_outside(layer: Node, root: Path) -> Iterator[Problem]:
             yield Problem(server.at("openapi").place, f"servers.{name}.openapi {text} {FOLDERS}: copy it there")
 
 
-def _filled_in_later(project: Node) -> Iterator[Problem]:
+def _find_filled_in_later(project: Node) -> Iterator[Problem]:
     for name, server in project.at("servers").entries.items():
         for key in AS_WRITTEN:
             field = server.at(key)
@@ -185,7 +185,7 @@ def _variable(key: str, name: str, node: Node) -> Iterator[Problem]:
         yield Problem(node.place, f"{text}; write the value itself, so that 'onetool trust' shows it")
 
 
-def _raised(project: Node, user: Config) -> list[Problem]:
+def _find_raised(project: Node, user: Config) -> list[Problem]:
     found: list[Problem] = []
     for section, key in CEILINGS:
         node = project.get(section, key)
@@ -202,7 +202,7 @@ def _less_strict(project: Node, user: Config) -> list[Problem]:
         node, users = project.get(section, key), getattr(getattr(user, section), key)
         if node and values.index(str(node.value)) < values.index(users):
             text = f"{section}.{key} may not be loosened by a project: it is '{users}'"
-            found.append(Problem(node.place, f"{text}, not {given(node.value)}"))
+            found.append(Problem(node.place, f"{text}, not {describe_value(node.value)}"))
     return found
 
 
@@ -212,10 +212,10 @@ def _users_alone(project: Node) -> list[Problem]:
     return [Problem(node.place, f"{name} {text}") for name, node in found if node]
 
 
-def _stored_among_trusted_files(project: Node) -> list[Problem]:
+def _check_result_store(project: Node) -> list[Problem]:
     # A result stored beside hashed files would end the project's trust by itself.
     node = project.get("output", "result_store_dir")
     if node is None or str(node.value).split("/")[0] in UNHASHED_FOLDERS:
         return []
     text = f"output.result_store_dir must be below {FOLDERS} in a project"
-    return [Problem(node.place, f"{text}, not {given(node.value)}")]
+    return [Problem(node.place, f"{text}, not {describe_value(node.value)}")]

@@ -62,7 +62,7 @@ class IssuedSecrets:
             kept = frozenset[str]().union(*self._issues[key])
             # Replaced as a whole: others read them meanwhile, in other threads.
             self._redactors = {**self._redactors, key: Redactor((name, value) for value in kept)}
-            self.redactor = Redactor.joined(self._redactors.values())
+            self.redactor = Redactor.join(self._redactors.values())
         if self._everybodys:
             self._everybodys.add(f"{id(self)} {key}", name, values)
 

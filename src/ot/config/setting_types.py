@@ -26,12 +26,12 @@ Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 def fit(is_fit: Callable[[str], object], otherwise: str) -> AfterValidator:
     """Return a check that a text is fit; the text stands in *otherwise* as {}."""
 
-    def checked(text: str) -> str:
+    def check(text: str) -> str:
         if not is_fit(text):
             raise ValueError(otherwise.format(text))
         return text
 
-    return AfterValidator(checked)
+    return AfterValidator(check)
 
 
 def _is_free_name(name: str) -> bool:

@@ -19,7 +19,7 @@ from ot.config.inventory import Inventory, take_inventory
 from ot.config.snapshot import Snapshot, take_snapshot
 from ot.config.workspace_trust import changes
 from ot.errors import TrustError
-from ot.files.private_file import FileRead, locked, read_regular, write_private
+from ot.files.private_file import FileRead, hold_lock, read_regular, write_private
 
 TRUST_FILE = "trust.json"
 MAX_BYTES = 64 << 20
@@ -114,7 +114,7 @@ class Trust:
         """
         _refuse(inventory.root, inventory.problems)
         record = Record(time=self._now(), files=dict(inventory.hashes))
-        with locked(self._file):
+        with hold_lock(self._file):
             self._seen.keep(_real(inventory.root), inventory.snapshot.contents, without=inventory.secrets_file)
             book = self._read()[0]
             self._write(book.model_copy(update={"projects": {**book.projects, _real(inventory.root): record}}))
@@ -146,13 +146,13 @@ class Trust:
     def trust_servers_in(self, workspace: Path, servers: Mapping[str, ServerHere]) -> None:
         """Let *servers* start in *workspace* while what they obey there is as it was shown, and no others."""
         record = TrustedWorkspace(time=self._now(), servers=servers)
-        with locked(self._file):
+        with hold_lock(self._file):
             book = self._read()[0]
             self._write(book.model_copy(update={"workspaces": {**book.workspaces, _real(workspace): record}}))
 
     def untrust(self, project_dir: Path) -> bool:
         """Forget *project_dir* and the servers that may start beside it, and say whether either was known."""
-        with locked(self._file):
+        with hold_lock(self._file):
             book = self._read()[0]
             projects, workspaces = dict(book.projects), dict(book.workspaces)
             known = projects.pop(_real(project_dir), None), workspaces.pop(_real(project_dir.parent), None)
@@ -184,9 +184,9 @@ class Trust:
             return _Book(), ()
         except OSError as error:
             return _Book(), (f"{self._file} cannot be read, so no project is trusted: {error.strerror or error}",)
-        return self._parsed(found)
+        return self._parse(found)
 
-    def _parsed(self, found: FileRead) -> tuple[_Book, tuple[str, ...]]:
+    def _parse(self, found: FileRead) -> tuple[_Book, tuple[str, ...]]:
         if found.writable_by_others:
             return _Book(), (f"{self._file} can be written by other users, so no project is trusted",)
         try:

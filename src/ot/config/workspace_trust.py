@@ -58,7 +58,7 @@ def launcher_files(directory: Path, *, modules: bool, script: str = "", trees: b
     """Return the sum of each file that a launcher started in *directory* would obey, by its path."""
     found = [place / name for place in _upwards(directory) for name in LAUNCHER_FILES]
     if modules:
-        found += [path for path in _listed(directory) if path.suffix in MODULES]
+        found += [path for path in _list_directory(directory) if path.suffix in MODULES]
     found += [Path(script)] if script else []
     sums = {str(path): text for path in found if (text := _sum(path))}
     return sums | (dict(_trees(directory, modules=modules)) if trees else {})
@@ -88,7 +88,7 @@ def _upwards(directory: Path) -> Iterator[Path]:
 def _trees(directory: Path, *, modules: bool) -> Iterator[tuple[str, str]]:
     tops = [place / name for place in _upwards(directory) for name in LAUNCHER_TREES]
     if modules:
-        tops += [path for path in _listed(directory) if (path / "__init__.py").exists()]
+        tops += [path for path in _list_directory(directory) if (path / "__init__.py").exists()]
     for top in dict.fromkeys(tops):
         if top.is_dir():
             yield str(top), TREE + _tree_sum(top)
@@ -132,7 +132,7 @@ def _never_the_same() -> str:
     return os.urandom(8).hex()
 
 
-def _listed(directory: Path) -> Iterable[Path]:
+def _list_directory(directory: Path) -> Iterable[Path]:
     try:
         return sorted(directory.iterdir())
     except OSError:

@@ -65,7 +65,7 @@ class TypedCommand:
 
     async def answer(self, workspace: Workspace) -> None:
         """Answer from *workspace*; who goes away before is not worked for any more."""
-        working = asyncio.ensure_future(self._answered(workspace))
+        working = asyncio.ensure_future(self._answer(workspace))
         listening = asyncio.ensure_future(self._listen())
         try:
             await asyncio.wait((working, listening), return_when=asyncio.FIRST_COMPLETED)
@@ -77,45 +77,45 @@ class TypedCommand:
             await self._send(working.result())
         self._over.set()
 
-    async def drained(self, workspace: Workspace) -> None:
+    async def drain(self, workspace: Workspace) -> None:
         """Return when it has ended, or the time is over that open runs have when the server ends."""
         with suppress(TimeoutError):
             async with asyncio.timeout(workspace.picture.loaded.config.limits.drain_seconds):
                 await self._over.wait()
 
-    async def _answered(self, workspace: Workspace) -> dict[str, Any]:
+    async def _answer(self, workspace: Workspace) -> dict[str, Any]:
         try:
             if self._name == "run" and len(self._words) == 1:
                 return {"reply": reply_as_data(await self._run(workspace))}
-            return {"answer": asdict(await self._found(workspace))}
+            return {"answer": asdict(await self._look_up(workspace))}
         except CommandFailed as failed:
             return {"answer": {"problem": str(failed), "code": failed.code}}
         except OneToolError as error:
             return {"answer": {"problem": str(error), "code": exit_code(error)}}
 
-    async def _found(self, workspace: Workspace) -> CommandAnswer:
-        from ot.cli.show import shown  # noqa: PLC0415 - the first client need not wait for the command line's library
-        from ot.cli.tools import found, listed  # noqa: PLC0415 - as above
+    async def _look_up(self, workspace: Workspace) -> CommandAnswer:
+        from ot.cli.show import describe_name  # noqa: PLC0415 - the first client need not wait for the command line's library
+        from ot.cli.tools import find_tools, list_tools  # noqa: PLC0415 - as above
 
         match self._name, self._words:
             case "list", [] | [_] as words:
-                return listed(workspace, *words, tokens="--tokens" in self._flags)
+                return list_tools(workspace, *words, tokens="--tokens" in self._flags)
             case "search", words:
-                return found(workspace, words)
+                return find_tools(workspace, words)
             case "show", [name]:
-                return await shown(workspace, name)
+                return await describe_name(workspace, name)
             case _:
                 given = f"{self._name!r:.100} with {len(self._words)} words"
                 raise CommandFailed(f"the shared server knows no command {given}", 1)
 
     async def _run(self, workspace: Workspace) -> Any:
         def ask(question: Question) -> Any:
-            return self._asked(question, workspace.ask_seconds)
+            return self._ask(question, workspace.ask_seconds)
 
         caller = Caller(os_user(), client=CLI, ask=ask, opens=self._somebody_is_there)
         return await workspace.run(self._words[0], caller)
 
-    async def _asked(self, question: Question, seconds: float) -> Answer:
+    async def _ask(self, question: Question, seconds: float) -> Answer:
         async with self._asking:
             await self._send({"question": asdict(question), "seconds": seconds})
             said = await self._answers.get()

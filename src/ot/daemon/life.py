@@ -36,7 +36,7 @@ class Life:
         self._socket = _inode(place.socket)
 
     @classmethod
-    def begun(cls, place: Place) -> Life | None:
+    def begin(cls, place: Place) -> Life | None:
         """Return the life of a new server, or nothing where another one lives."""
         while True:
             lock = os.open(place.life, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

@@ -33,8 +33,8 @@ def main() -> None:
         sys.exit(f"onetool: {error}")
     if sys.argv[1:] != [place.socket]:
         sys.exit("onetool: this is started by onetool serve --shared")
-    tell = _detached(place)
-    life = Life.begun(place)
+    tell = _detach(place)
+    life = Life.begin(place)
     with suppress(OSError):  # whoever waited has gone
         os.write(tell, b"ok" if life else b"no")
     os.close(tell)
@@ -42,7 +42,7 @@ def main() -> None:
         _serve(life)
 
 
-def _detached(place: Place) -> int:
+def _detach(place: Place) -> int:
     """Go on as nobody's child, with nothing of whoever started this; return where to tell that it listens."""
     if os.fork():
         os._exit(0)

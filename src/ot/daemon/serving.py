@@ -45,7 +45,7 @@ async def serve(life: Life) -> None:
     collect_between_replies()
     for number, now in ((signal.SIGTERM, False), (signal.SIGINT, True)):
         asyncio.get_running_loop().add_signal_handler(number, lambda now=now: server.stop(now=now))
-    starting = asyncio.ensure_future(_started(resident))
+    starting = asyncio.ensure_future(_start_resident(resident))
     importing = asyncio.ensure_future(import_lazy_modules())
     try:
         await server.serve()
@@ -70,7 +70,7 @@ def _resident(host: Host, paths: Paths) -> Workspace | None:
     return resident
 
 
-async def _started(resident: Workspace | None) -> None:
+async def _start_resident(resident: Workspace | None) -> None:
     try:
         if resident:
             await resident.start()

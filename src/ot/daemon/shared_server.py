@@ -58,7 +58,7 @@ class SharedServer:
 
     async def serve(self) -> None:
         """Serve until it is stopped, or not needed any more."""
-        server = await asyncio.start_unix_server(self._received, sock=self._life.listener)
+        server = await asyncio.start_unix_server(self._serve_client, sock=self._life.listener)
         looking = asyncio.ensure_future(self._look())
         self._life.ready()
         logger.info("sharing one server at %s", self._life.place.socket)
@@ -100,17 +100,17 @@ class SharedServer:
         if now and self._stopping:
             self._stopping.cancel()
         if now or self._stopping is None:
-            self._stopping = asyncio.ensure_future(self._drained(at_once=now))
+            self._stopping = asyncio.ensure_future(self._drain(at_once=now))
 
-    async def _drained(self, *, at_once: bool) -> None:
-        clients = [connection.drained(at_once=at_once) for connection in self._connections]
-        commands = [] if at_once else [command.drained(workspace) for command, workspace in self._commands.items()]
+    async def _drain(self, *, at_once: bool) -> None:
+        clients = [connection.drain(at_once=at_once) for connection in self._connections]
+        commands = [] if at_once else [command.drain(workspace) for command, workspace in self._commands.items()]
         await asyncio.gather(*clients, *commands, return_exceptions=True)
         self._ended.set()
 
     # ---------------------------------------------------------------- clients
 
-    async def _received(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._clients.add(task)
@@ -137,7 +137,7 @@ class SharedServer:
         if is_command(header):
             await self._carry_out(TypedCommand(header, reader, writer), client_process(header), writer)
             return
-        connection = await self._opened(header)
+        connection = await self._open_connection(header)
         welcome(writer)
         self._connections.add(connection)
         try:
@@ -166,8 +166,8 @@ class SharedServer:
         if self._stopping:
             raise ServerRetires("the shared server is ending")
 
-    async def _opened(self, header: Header) -> Connection:
-        connection = await Connection.opened(self._host, client_process(header))
+    async def _open_connection(self, header: Header) -> Connection:
+        connection = await Connection.open(self._host, client_process(header))
         workspace = connection.workspace
         if workspace.picture.loaded.config.daemon == "off":
             await workspace.aclose()

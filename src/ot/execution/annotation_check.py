@@ -52,21 +52,21 @@ class Accepted:
         return other and Accepted(self.types + other.types, self.options + other.options)
 
 
-def accepted_by(tool: Tool) -> dict[str, Accepted]:
+def read_accepted(tool: Tool) -> dict[str, Accepted]:
     """Return what each parameter of *tool* takes, where that is certain."""
-    found = {} if tool.decorated else {parameter.name: _accepted(parameter) for parameter in tool.parameters}
+    found = {} if tool.decorated else {parameter.name: _read_accepted(parameter) for parameter in tool.parameters}
     return {name: accepted for name, accepted in found.items() if accepted is not None}
 
 
 def require_fit(tool: Tool, arguments: Mapping[str, Any], accepted: Mapping[str, Accepted] | None = None) -> None:
     """Return when *arguments* may be what the annotations ask for; only the outermost types are looked at.
 
-    Whoever asks often keeps what ``accepted_by`` has found.
+    Whoever asks often keeps what ``read_accepted`` has found.
 
     Raises:
         InvalidArguments: One certainly is not; the text says which, what was expected and what was given.
     """
-    accepted = accepted_by(tool) if accepted is None else accepted
+    accepted = read_accepted(tool) if accepted is None else accepted
     wrong = [name for name, value in arguments.items() if name in accepted and not accepted[name].has(value)]
     if wrong:
         parameters = {parameter.name: parameter for parameter in tool.parameters}
@@ -76,17 +76,17 @@ def require_fit(tool: Tool, arguments: Mapping[str, Any], accepted: Mapping[str,
 
 def may_take(parameter: Parameter, value: Any) -> bool:
     """Return whether *value* may be what the annotation of *parameter* asks for."""
-    accepted = _accepted(parameter)
+    accepted = _read_accepted(parameter)
     return accepted is None or accepted.has(value)
 
 
 @lru_cache(maxsize=MAX_KEPT)
-def _accepted(parameter: Parameter) -> Accepted | None:
+def _read_accepted(parameter: Parameter) -> Accepted | None:
     """Return what a parameter takes, where that is certain."""
     if not parameter.annotation or parameter.kind in ("args", "kwargs"):
         return None
     try:
-        accepted = _read(_parsed(parameter.annotation))
+        accepted = _read(_parse(parameter.annotation))
         default = Ellipsis if parameter.default is None else ast.literal_eval(parameter.default)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         return None
@@ -96,7 +96,7 @@ def _accepted(parameter: Parameter) -> Accepted | None:
     return accepted.or_(Accepted((NoneType,))) if default is None else None
 
 
-def _parsed(annotation: str) -> ast.expr:
+def _parse(annotation: str) -> ast.expr:
     return ast.parse(annotation.replace("?: ", ": "), mode="eval").body  # {path: str, sheet?: str} is not Python
 
 
@@ -105,7 +105,7 @@ def _read(node: ast.expr) -> Accepted | None:
         case ast.Constant(value=None):
             return Accepted((NoneType,))
         case ast.Constant(value=str(text)):
-            return _read(_parsed(text))
+            return _read(_parse(text))
         case ast.Name(id=name) if name in TYPES:
             return Accepted(TYPES[name])
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
@@ -138,10 +138,10 @@ def _any_of(nodes: list[ast.expr]) -> Accepted | None:
 def _wrong(parameter: Parameter, accepted: Accepted, value: Any) -> str:
     if accepted.options and not accepted.types:
         return choice_text(accepted.options, value)
-    return f"must be {parameter.annotation}, not {_given(value)}"
+    return f"must be {parameter.annotation}, not {_describe_given(value)}"
 
 
-def _given(value: Any) -> str:
+def _describe_given(value: Any) -> str:
     if value is None:
         return "None: leave it out"
     kind = type(cast("object", value)).__name__

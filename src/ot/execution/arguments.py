@@ -73,7 +73,7 @@ def bind_arguments(
         bound[missing[0].name] = bound.pop(unknown[0])
         note(f"{unknown[0]}= was taken as {missing[0].name}=")
     elif unknown or missing:
-        raise invalid(tool, "; ".join([*_unexpected(tool, unknown), *_missing(missing)]))
+        raise invalid(tool, "; ".join([*_describe_unexpected(tool, unknown), *_missing(missing)]))
     return bound
 
 
@@ -92,7 +92,7 @@ def invalid(tool: Tool, message: str) -> InvalidArguments:
     return InvalidArguments(tool.full_name, f"{tool.full_name}() {message}", signature_text(tool))
 
 
-def _named(tool: Tool) -> list[str]:
+def _list_names(tool: Tool) -> list[str]:
     return [p.name for p in tool.parameters if p.kind in ("positional", "any", "keyword")]
 
 
@@ -100,7 +100,7 @@ def _name_placed(tool: Tool, args: Sequence[Any]) -> dict[str, Any]:
     if not args:
         return {}
     # A model may give a keyword-only tool its arguments by place: the order of the signature is what it meant.
-    names = _named(tool)
+    names = _list_names(tool)
     if len(args) > len(names):
         takes = f"takes {len(names)} argument{'' if len(names) == 1 else 's'}"
         raise invalid(tool, f"{takes} but {len(args)} were given")
@@ -111,7 +111,7 @@ def _unknown(tool: Tool, bound: Mapping[str, Any]) -> list[str]:
     """Return the names that the tool does not have."""
     if _takes_any_name(tool):
         return []
-    names = _named(tool)
+    names = _list_names(tool)
     return [name for name in bound if name not in names]
 
 
@@ -119,8 +119,8 @@ def _takes_any_name(tool: Tool) -> bool:
     return any(p.kind == "kwargs" for p in tool.parameters)
 
 
-def _unexpected(tool: Tool, unknown: Sequence[str]) -> Iterator[str]:
-    names = _named(tool)
+def _describe_unexpected(tool: Tool, unknown: Sequence[str]) -> Iterator[str]:
+    names = _list_names(tool)
     for name in unknown[:MAX_WRONG]:
         guess = did_you_mean(name[:100], names)
         more = f", did you mean '{guess}'?" if guess else ""

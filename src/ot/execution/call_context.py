@@ -101,7 +101,7 @@ class EffectsOfRun(Protocol):
         """Take note of how a call ended that may have changed something."""
         ...
 
-    def unrecorded(self, why: str) -> None:
+    def add_unrecorded(self, why: str) -> None:
         """Take note of a call that is sent though it could not be written down."""
         ...
 

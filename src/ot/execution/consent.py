@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
-from ot.brief_repr import quoted_text
+from ot.brief_repr import quote_text
 from ot.errors import CannotAsk, ConfigError, NotApproved
 from ot.execution.call_context import CallContext, CallForecast
 from ot.execution.caller import Answer, AskUser, Question
@@ -120,7 +120,7 @@ class RunConsent:
             said = self._said.get(name)
             if said is None or said.asks_again:
                 foreseen, made = await _foreseen(tool, context), said.made if said else 0
-                said = self._said[name] = await self._answered(tool, arguments, foreseen, made, need)
+                said = self._said[name] = await self._ask_user(tool, arguments, foreseen, made, need)
             said.spend(tool)
         return "always" if said.always else "consent"
 
@@ -136,9 +136,9 @@ class RunConsent:
             answer = await self.ask(question)
         except CannotAsk as error:
             raise NotApproved(tool.full_name, f"{why}; {error}. {advice}") from None
-        (await self._understood(tool, answer, _Offer())).spend(tool)
+        (await self._interpret(tool, answer, _Offer())).spend(tool)
 
-    async def _answered(
+    async def _ask_user(
         self, tool: Tool, arguments: Mapping[str, Any], foreseen: CallForecast, made: int, need: str
     ) -> _Said:
         asked_for = need or tool.full_name
@@ -154,7 +154,7 @@ class RunConsent:
             answer = await self.ask(question)
         except CannotAsk as error:
             return _Said(no=f"it asks first, and {error}. {self._advise(asked_for)}")
-        return await self._understood(tool, answer, _offer(foreseen, self._calls, made), made, need)
+        return await self._interpret(tool, answer, _offer(foreseen, self._calls, made), made, need)
 
     async def _text_before(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
         """Return the text of the file that the call would replace, as far as there is one."""
@@ -163,7 +163,7 @@ class RunConsent:
             return None
         return None if arguments.get("append") else await anyio.to_thread.run_sync(self._read_text, path)
 
-    async def _understood(self, tool: Tool, answer: Answer, offer: _Offer, made: int = 0, need: str = "") -> _Said:
+    async def _interpret(self, tool: Tool, answer: Answer, offer: _Offer, made: int = 0, need: str = "") -> _Said:
         """Return what the answer means; whatever is not clearly a yes is a no."""
         decision = answer.content.get("decision") if answer.action == "accept" else None
         up_to: Any = answer.content.get("up_to", offer.calls)
@@ -265,7 +265,7 @@ def consent_question(
     if why:
         lines.append(f"Mind that {why}.")
     if foreseen.line:
-        lines.append(f"Line {foreseen.line}: {quoted_text(foreseen.text, MAX_LINE, redact)}")
+        lines.append(f"Line {foreseen.line}: {quote_text(foreseen.text, MAX_LINE, redact)}")
     offer = _offer(foreseen, calls, made)
     lines += _how_many(foreseen, offer, made)
     # Arguments and the line were redacted as they were put in: the tool's own name is nobody's secret.

@@ -57,7 +57,7 @@ class EffectEntries:
             return self._unrecorded(context)
         try:
             if earlier := await self._ledger.send(effect, again=again):
-                await _agreed_again(earlier, effect, context)
+                await _agree_again(earlier, effect, context)
                 await self._ledger.send(effect, again=True)
         except LedgerUnavailable as error:
             if must:
@@ -69,16 +69,16 @@ class EffectEntries:
 
     def _unrecorded(self, context: CallContext) -> bool:
         if context.effects:
-            context.effects.unrecorded(self._why)
+            context.effects.add_unrecorded(self._why)
         return False
 
-    def ended(self, effect: Effect, how: HowEnded, value: Any) -> None:
+    def record_end(self, effect: Effect, how: HowEnded, value: Any) -> None:
         """Write down how a call ended; of a run in the background also what it returned."""
-        self._ledger.ended(effect, how, value if effect.start else None)
+        self._ledger.record_end(effect, how, value if effect.start else None)
 
-    async def settled(self) -> None:
+    async def settle(self) -> None:
         """Return when it is written down how calls ended so far."""
-        await self._ledger.settled()
+        await self._ledger.settle()
 
 
 class SummedEntries:
@@ -104,10 +104,10 @@ class SummedEntries:
                     self._open[name] = effect, await self._entries.write(effect, context, again=True), "failed"
         return True
 
-    def ended(self, effect: Effect, how: HowEnded, value: Any) -> None:
+    def record_end(self, effect: Effect, how: HowEnded, value: Any) -> None:
         """Take how a call ended into the sum: one that is unknown makes it unknown, one that is done done."""
         if effect.start:
-            self._entries.ended(effect, how, value)
+            self._entries.record_end(effect, how, value)
         elif (found := self._open.get(effect.tool.full_name)) and found[2] != "unknown" and how != "failed":
             self._open[effect.tool.full_name] = (*found[:2], how)
 
@@ -115,22 +115,22 @@ class SummedEntries:
         """Write the sums down."""
         for effect, is_written, how in self._open.values():
             if is_written:
-                self._entries.ended(effect, how, None)
+                self._entries.record_end(effect, how, None)
         self._open = {}
 
 
 type Entries = EffectEntries | SummedEntries
 
 
-async def _agreed_again(earlier: UnknownEffect, effect: Effect, context: CallContext) -> None:
+async def _agree_again(earlier: UnknownEffect, effect: Effect, context: CallContext) -> None:
     """Return when a call may be sent that was sent before; of a tool without a mark the program is only told."""
     held = effect.tool
     if held.destructive or held.read_only is False:
         if context.consent is None:
-            raise NotApproved(held.full_name, f"{sent_before(earlier)}. {FIND_OUT}")
-        await context.consent.require_again(held, effect.arguments, sent_before(earlier), LOOK_FIRST)
+            raise NotApproved(held.full_name, f"{describe_earlier(earlier)}. {FIND_OUT}")
+        await context.consent.require_again(held, effect.arguments, describe_earlier(earlier), LOOK_FIRST)
     elif context.told:
-        text = f"note: {held.full_name} is called again: {sent_before(earlier)}\n"
+        text = f"note: {held.full_name} is called again: {describe_earlier(earlier)}\n"
         context.told("print", held.full_name, {"text": text})
 
 
@@ -142,7 +142,7 @@ def how_failed(failure: ToolError) -> HowEnded:
     return "failed" if surely else "unknown"
 
 
-def sent_before(earlier: UnknownEffect) -> str:
+def describe_earlier(earlier: UnknownEffect) -> str:
     """Return what is known of the same call, made before."""
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(earlier.at))
     where = f" (run {earlier.run_id}" + (f", line {earlier.line})" if earlier.line else ")")

@@ -70,12 +70,12 @@ def error_of_form(form: Mapping[str, Any], tool: Tool) -> ToolError:
     here = {"tool": tool.full_name, "pack": tool.pack}
     given = {one.name: here.get(one.name, form.get(one.name)) for one in fields(cast("Any", kind))}
     try:
-        return kind(**{name: _typed(name, value) for name, value in given.items() if value is not None})
+        return kind(**{name: _check_type(name, value) for name, value in given.items() if value is not None})
     except TypeError:
         return ToolFailed(tool.full_name, "RuntimeError", str(form.get("message") or "its host says that it failed"))
 
 
-def _typed(name: str, value: Any) -> Any:
+def _check_type(name: str, value: Any) -> Any:
     if not isinstance(value, TYPES.get(name, str)):
         raise TypeError
     return value[:MAX_TEXT] if isinstance(value, str) else value

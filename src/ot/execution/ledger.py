@@ -72,14 +72,14 @@ class Ledger(Protocol):
         """
         ...
 
-    def ended(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
+    def record_end(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
         """Write down how it ended, soon; what is not written down by a crash stays unknown.
 
         Of a run in the background, *value* is what the call returned.
         """
         ...
 
-    async def settled(self) -> None:
+    async def settle(self) -> None:
         """Return when it is written down how calls ended so far; a ledger that takes long is not waited for."""
         ...
 
@@ -90,10 +90,10 @@ class NoLedger:
     async def send(self, effect: Effect, *, again: bool = False) -> UnknownEffect | None:
         """Forget it."""
 
-    def ended(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
+    def record_end(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
         """Forget it."""
 
-    async def settled(self) -> None:
+    async def settle(self) -> None:
         """Wait for nothing."""
 
 
@@ -104,6 +104,6 @@ class EffectWatcher(Protocol):
         """Take note that the call is about to be sent; a ToolError keeps it from being sent."""
         ...
 
-    def ended(self, effect: Effect, how: HowEnded) -> None:
+    def note_end(self, effect: Effect, how: HowEnded) -> None:
         """Take note of how it ended; must be quick and must not raise."""
         ...

@@ -25,7 +25,7 @@ def locked_places(paths: Paths, roots: Iterable[Path], code: Iterable[Path]) -> 
     working = [Path(os.path.realpath(root)) for root in roots]
     return [
         *(LockedPath(path, OWN) for path in code),
-        *_unless_worked_in(_imported(), OWN, working),
+        *_unless_worked_in(_list_import_roots(), OWN, working),
         *_unless_worked_in(map(Path, filter(os.path.isabs, on_path)), STARTED, working),
         _settings(working),
         *_above(paths.global_dir / HOMES),
@@ -51,7 +51,7 @@ def _module_places(module: str) -> list[str]:
     return list(found.submodule_search_locations or ()) or [found.origin or os.devnull]
 
 
-def _imported() -> Iterator[Path]:
+def _list_import_roots() -> Iterator[Path]:
     environment = (sys.prefix,) if sys.prefix != sys.base_prefix else ()
     yield from (Path(entry).absolute() for entry in (*sys.path, *environment) if entry)
 

@@ -153,7 +153,7 @@ def holds(wide: str, narrow: str) -> bool:
     """Return whether *wide* is proved, over every possible name, to match all that *narrow* matches."""
     outer, inner = PIECES.findall(wide), PIECES.findall(narrow)
     letters = _letters(wide + narrow)
-    start = (_reached(inner, [0]), _reached(outer, [0]))
+    start = (_reach(inner, [0]), _reach(outer, [0]))
     seen, waiting = {start}, [start]
     while waiting:
         mine, theirs = waiting.pop()
@@ -179,7 +179,7 @@ def _letters(patterns: str) -> list[str]:
     return [chr(code) for code in codes if 0 <= code <= 0x10FFFF]
 
 
-def _reached(pieces: list[str], places: Iterable[int]) -> States:
+def _reach(pieces: list[str], places: Iterable[int]) -> States:
     """Return *places* with those that stars lead on to without a letter."""
     found = set(places)
     for place, piece in enumerate(pieces):
@@ -193,4 +193,4 @@ def _after(pieces: list[str], places: States, letter: str) -> States:
     here = [place for place in places if place < len(pieces)]
     stay = [place for place in here if pieces[place].startswith("*")]
     steps = [place + 1 for place in here if place not in stay and fnmatchcase(letter, pieces[place])]
-    return _reached(pieces, [*stay, *steps])
+    return _reach(pieces, [*stay, *steps])

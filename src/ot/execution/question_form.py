@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, cast
 
-from ot.brief_repr import brief_repr, brief_text, quoted_text
+from ot.brief_repr import brief_repr, brief_text, quote_text
 from ot.registry.proxy_target import PROXY
 from ot.registry.tool import Tool
 from ot.visible_text import printable
@@ -31,7 +31,7 @@ type ReadText = Callable[[str], str | None]
 
 def tool_text(tool: Tool) -> str:
     """Return the tool's name and what is to be known of it."""
-    server = quoted_text(tool.source.removeprefix(PROXY), MAX_NAME)
+    server = quote_text(tool.source.removeprefix(PROXY), MAX_NAME)
     of = f" of the server {server}" if tool.source.startswith(PROXY) else ""
     name = printable(brief_text(tool.full_name, 2 * MAX_NAME))
     return name + of + (", marked as destructive" if tool.destructive else "")
@@ -79,7 +79,7 @@ def _on_one_line(arguments: Mapping[str, Any], names: Mapping[str, str], redact:
 def _argument_name(name: str, declared: bool, redact: Redact) -> str:
     """Return a name as a call has it; one that only the program knows is quoted."""
     plain = declared and name.isascii() and name.isidentifier() and len(name) <= MAX_NAME
-    return name if plain else quoted_text(name, MAX_NAME, redact)
+    return name if plain else quote_text(name, MAX_NAME, redact)
 
 
 def _value_lines(value: Any, head: str, redact: Redact, most: int, depth: int = 0) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _part_lines(value: Any, step: str, redact: Redact, depth: int) -> Iterator[s
     """Yield the parts of a mapping under their names, and those of a list each behind a dash."""
     if isinstance(value, Mapping):
         named = cast("Mapping[Any, Any]", value).items()
-        parts = [(f"{quoted_text(str(name), ONE_LINE, redact)}:", part) for name, part in islice(named, MAX_LINES)]
+        parts = [(f"{quote_text(str(name), ONE_LINE, redact)}:", part) for name, part in islice(named, MAX_LINES)]
     else:
         parts = [("-", part) for part in islice(cast("Sequence[Any]", value), MAX_LINES)]
     for head, part in parts:

@@ -63,7 +63,7 @@ class SchemaCheck:
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[Mapping[str, Any], Validators | None]] = OrderedDict()
 
-    async def checked(self, tool: Tool, arguments: dict[str, Any], unseen: Collection[str] = ()) -> dict[str, Any]:
+    async def check(self, tool: Tool, arguments: dict[str, Any], unseen: Collection[str] = ()) -> dict[str, Any]:
         """Return the *arguments* of a pack as they are, those of a server as JSON has them.
 
         Of those that are *unseen*, some part is not known yet: the others are checked each by itself.
@@ -109,7 +109,7 @@ class SchemaCheck:
     def _require_valid(self, tool: Tool, validator: Validator, arguments: Mapping[str, Any], *, alone: bool) -> None:
         target = ProxyTarget.of(tool.target)
         known = {original: name for name, original in target.names.items()}
-        errors = validator.iter_errors(target.sent(arguments))
+        errors = validator.iter_errors(target.rename_arguments(arguments))
         if alone:  # only what is asked of one argument, whatever the others are
             errors = (error for error in errors if error.schema_path[:1] == ["properties"])
         wrong = [error_text(error, known) for error in islice(errors, MAX_ERRORS)]
@@ -190,9 +190,9 @@ class _Unfolding:
         found = as_schema(part)
         self.patterns += "pattern" in found or "patternProperties" in found
         own = 1 + sum(self.size(value) for value in found.values())
-        return own + (self._referred(found["$ref"]) if isinstance(found.get("$ref"), str) else 0)
+        return own + (self._measure_reference(found["$ref"]) if isinstance(found.get("$ref"), str) else 0)
 
-    def _referred(self, reference: str) -> int:
+    def _measure_reference(self, reference: str) -> int:
         if reference not in self._sizes:
             self._sizes[reference] = 0
             self._sizes[reference] = min(self.size(resolve(self._root, reference)), MAX_UNFOLDED + 1)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import anyio
 
 from ot.errors import InvalidArguments, NotApproved, ToolDenied, ToolError, ToolFailed, ToolTimeout
-from ot.execution.annotation_check import accepted_by, may_take, require_fit
+from ot.execution.annotation_check import may_take, read_accepted, require_fit
 from ot.execution.arguments import bind_arguments, is_seen
 from ot.execution.backends.backend import Backend, Begun, Border, eager_task
 from ot.execution.call_context import CallContext, CallTool
@@ -68,7 +68,7 @@ class CallRecord(NamedTuple):
 class CallObserver(Protocol):
     """Watches the door; statistics and logs are observers."""
 
-    def finished(self, call: CallRecord) -> None:
+    def record_call(self, call: CallRecord) -> None:
         """Take note of a call that has ended; must be quick and must not raise."""
         ...
 
@@ -130,7 +130,9 @@ class ToolExecutor:
         Raises:
             ToolError: The call ended without a value; the class says why.
         """
-        return await self._told(f"{pack}.{name}", lambda: self.registry.tool(pack, name), args, kwargs, context)
+        return await self._call_and_record(
+            f"{pack}.{name}", lambda: self.registry.tool(pack, name), args, kwargs, context
+        )
 
     async def call_tool(
         self,
@@ -144,17 +146,17 @@ class ToolExecutor:
 
         *note* takes the record in observers' place, and *entries* what is to be written into the ledger.
         """
-        return await self._told(tool.full_name, lambda: tool, (), arguments, context, note, entries)
+        return await self._call_and_record(tool.full_name, lambda: tool, (), arguments, context, note, entries)
 
-    def summed_entries(self) -> SummedEntries:
+    def sum_entries(self) -> SummedEntries:
         """Return what sums up the entries of one run's file calls."""
         return SummedEntries(self._entries)
 
-    async def settled(self) -> None:
+    async def settle(self) -> None:
         """Return when it is written down how calls ended so far: whoever reads a reply may rely on it."""
-        await self._entries.settled()
+        await self._entries.settle()
 
-    async def _told(
+    async def _call_and_record(
         self,
         called: str,
         find: Callable[[], Tool],
@@ -164,7 +166,7 @@ class ToolExecutor:
         note: Callable[[CallRecord], None] | None = None,
         entries: Entries | None = None,
     ) -> tuple[Any, int]:
-        started, asked = time.monotonic(), _asked_seconds(context)
+        started, asked = time.monotonic(), _seconds_asking(context)
         error, message, source, chars = "", "", "", 0
         value: Any = None
         arguments: Mapping[str, Any] = kwargs
@@ -175,7 +177,7 @@ class ToolExecutor:
             source = tool.backend
             known = self._facts(tool)
             held = self._as_approved(tool) if known.is_proxied else tool
-            arguments, agreed = await self._allowed(known, held, args, kwargs, context)
+            arguments, agreed = await self._bind_allowed(known, held, args, kwargs, context)
             # The call's time begins when the tool can be called.
             await self._backends[source].prepare(tool, context)
             if known.is_proxied and self._require_approved:
@@ -185,16 +187,18 @@ class ToolExecutor:
                 # As above: what needed no consent may need it now.
                 held = now
                 verdict = self._policy.verdict(held, context.caller.groups)
-                agreed = agreed or await self._agreed(held, verdict, arguments, context)
+                agreed = agreed or await self._ask_consent(held, verdict, arguments, context)
             if agreed and tool.needs and context.call:
                 context.call = _with_agreement(context.call, dict.fromkeys(tool.needs, agreed))
-            started, asked = time.monotonic(), _asked_seconds(context)
+            started, asked = time.monotonic(), _seconds_asking(context)
             changes = not (self._is_unrecorded(held) if known.is_proxied else known.is_unrecorded)
             if not changes and self._audit is None:
                 value = await self._carry_out(tool, arguments, context, "")
             else:
                 effect = self._effect(held, arguments, context, agreed)
-                value = await self._noted(tool, arguments, context, effect, entries or self._entries, changes=changes)
+                value = await self._record_and_send(
+                    tool, arguments, context, effect, entries or self._entries, changes=changes
+                )
             value, chars = await self._border.take(tool.full_name, value, context.caller.principal)
             return value, chars
         except asyncio.CancelledError:
@@ -206,7 +210,7 @@ class ToolExecutor:
             raise
         finally:
             # A person's time to think is not the tool's.
-            seconds = max(time.monotonic() - started - (_asked_seconds(context) - asked), 0.0)
+            seconds = max(time.monotonic() - started - (_seconds_asking(context) - asked), 0.0)
             record = CallRecord(called[:200], context.caller, context.run_id, seconds, error, chars, source)
             if note:
                 note(record)
@@ -239,7 +243,7 @@ class ToolExecutor:
             known = self._known[id(tool)] = _ToolFacts(tool, self._is_unrecorded(tool))
         return known
 
-    async def _allowed(
+    async def _bind_allowed(
         self, known: _ToolFacts, held: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
     ) -> tuple[dict[str, Any], str]:
         """Return the bound arguments of a call that the policy allows, and whose consent was needed for it.
@@ -258,12 +262,14 @@ class ToolExecutor:
 
             arguments = self._bind(tool, held, args, kwargs, note)
         if known.accepted is None:
-            arguments = await self._schemas.checked(tool, arguments)
+            arguments = await self._schemas.check(tool, arguments)
         else:
             require_fit(tool, arguments, known.accepted)
         if not known.is_unrecorded and _holds_mark(arguments) and not self._is_unrecorded(held):
             raise InvalidArguments(tool.full_name, REDACTED.format(tool=tool.full_name))
-        return arguments, "" if verdict.action == "allow" else await self._agreed(held, verdict, arguments, context)
+        return arguments, "" if verdict.action == "allow" else await self._ask_consent(
+            held, verdict, arguments, context
+        )
 
     def _require_allowed(self, tool: Tool, held: Tool, groups: frozenset[str]) -> PolicyVerdict:
         verdict = self._policy.verdict(held, groups)
@@ -291,10 +297,10 @@ class ToolExecutor:
         held = self._as_approved(tool)
         self._require_allowed(tool, held, caller.groups)
         bound = self._bind(tool, held, args, kwargs, lambda text: None)
-        await self._schemas.checked(tool, bound, [name for name, value in bound.items() if not is_seen(value)])
+        await self._schemas.check(tool, bound, [name for name, value in bound.items() if not is_seen(value)])
         return bound.keys() >= kwargs.keys()
 
-    async def _agreed(
+    async def _ask_consent(
         self, held: Tool, verdict: PolicyVerdict, arguments: Mapping[str, Any], context: CallContext
     ) -> str:
         """Return how the user has agreed, and who that is; nothing for a call that needs no question."""
@@ -307,7 +313,7 @@ class ToolExecutor:
         how = await context.consent.require(held, arguments, context, verdict.need)
         return f"{how} of {context.caller.principal}"
 
-    async def _noted(
+    async def _record_and_send(
         self,
         tool: Tool,
         arguments: dict[str, Any],
@@ -333,11 +339,11 @@ class ToolExecutor:
             raise
         finally:
             if is_written:
-                entries.ended(effect, how, value)
+                entries.record_end(effect, how, value)
             if changes and context.effects:
                 context.effects.note(effect, how)
             if self._audit:
-                self._audit.ended(effect, how)
+                self._audit.note_end(effect, how)
 
     def _effect(self, held: Tool, arguments: dict[str, Any], context: CallContext, agreed: str) -> Effect:
         allowed = (agreed or why(self._policy.verdict(held, context.caller.groups), held)) if self._audit else ""
@@ -400,7 +406,7 @@ class ToolExecutor:
         if logger.isEnabledFor(logging.WARNING if record.error else logging.INFO):
             _log_call(record, message, arguments, value)
         for observer in self._observers:
-            observer.finished(record)
+            observer.record_call(record)
 
 
 class _ToolFacts:
@@ -415,7 +421,7 @@ class _ToolFacts:
         self.names = frozenset(one.name for one in tool.parameters if one.kind in ("any", "keyword"))
         self.required = frozenset(one.name for one in tool.parameters if one.required)
         plain = not self.is_proxied and tool.input_schema is None
-        self.accepted = accepted_by(tool) if plain else None
+        self.accepted = read_accepted(tool) if plain else None
 
 
 def _holds_mark(arguments: Mapping[str, Any]) -> bool:
@@ -441,7 +447,7 @@ def _with_agreement(call: CallTool, agreed: Mapping[str, str]) -> CallTool:
     return call_agreed
 
 
-def _asked_seconds(context: CallContext) -> float:
+def _seconds_asking(context: CallContext) -> float:
     """Return how long the run has waited for its user's answers so far."""
     return context.clock.asked_seconds if context.clock else 0.0
 

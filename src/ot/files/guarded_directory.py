@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, Self
 
-from ot.files.no_links import DIRECTORY, NO_LINK, NO_WAIT, READ, closed_if_refused, open_real_directory
+from ot.files.no_links import DIRECTORY, NO_LINK, NO_WAIT, READ, close_if_refused, open_real_directory
 from ot.files.private_file import replacing
 from ot.files.protected_paths import ENVIRONMENT, ProtectedPaths, fold
 from ot.files.run_writes import current_writes
@@ -206,7 +206,7 @@ class GuardedDirectory:
         """
         self._writable(name)
         fd = os.open(name, _APPEND, 0o666, dir_fd=self._fd)
-        with closed_if_refused(fd) as found:
+        with close_if_refused(fd) as found:
             _refuse(self._makes_repository(name))
             _check_regular(found)
             _refuse("it has other names (hard links); write it whole instead" if found.st_nlink > 1 else "")
@@ -223,7 +223,7 @@ class GuardedDirectory:
             with self.replace_file(name):  # its other names keep what it held
                 pass
         fd = os.open(name, (flags & ~os.O_TRUNC) | NO_LINK | NO_WAIT, 0o666, dir_fd=self._fd)
-        with closed_if_refused(fd) as found:
+        with close_if_refused(fd) as found:
             _refuse(self._makes_repository(name) if before is None else "")
             _check_regular(found)
             _refuse("it has other names (hard links); write it whole instead" if found.st_nlink > 1 else "")
@@ -259,7 +259,7 @@ class GuardedDirectory:
         """
         self.require_changeable(name)
         fd = os.open(name, READ | NO_LINK, dir_fd=self._fd)
-        with closed_if_refused(fd) as found:
+        with close_if_refused(fd) as found:
             if not stat.S_ISDIR(found.st_mode):
                 _check_regular(found)
                 _refuse("it has other names (hard links)" if found.st_nlink > 1 else "")

@@ -123,7 +123,7 @@ def open_file(path: Path, flags: int, *, below: Path | None = None, make: bool =
         if below is None:
             return os.open(path, flags, 0o600)
         fd = os.open(path if at is None else path.name, flags | NO_LINK | NO_WAIT, 0o600, dir_fd=at)
-    with closed_if_refused(fd) as found:
+    with close_if_refused(fd) as found:
         require_regular(found, path)
         if flags & _WRITES and found.st_nlink > 1:
             raise OSError(errno.EMLINK, "it has another name (a hard link) and is not written", str(path))
@@ -131,7 +131,7 @@ def open_file(path: Path, flags: int, *, below: Path | None = None, make: bool =
 
 
 @contextmanager
-def closed_if_refused(fd: int) -> Generator[os.stat_result]:
+def close_if_refused(fd: int) -> Generator[os.stat_result]:
     """Give what has been opened as *fd*, and close it if the block raises."""
     try:
         yield os.fstat(fd)

@@ -118,7 +118,7 @@ class PathGuard:
         _, names = self._bounds.locate(Path(found.path).parts[1:])
         if ".onetool" in map(fold, names):
             # Another process looks by itself, and does not know which files there hold secrets.
-            raise PermissionError(f"{_shown(path)}: only the pack file looks into directories named .onetool")
+            raise PermissionError(f"{_quote_path(path)}: only the pack file looks into directories named .onetool")
         below = (os.path.relpath(os.path.realpath(hidden), found.path) for hidden in self.hidden)
         return replace(found, hidden=tuple(sorted(name for name in below if name.split("/", 1)[0] != "..")))
 
@@ -157,7 +157,7 @@ class PathGuard:
         Raises:
             TypeError, ValueError: The system can have no such path.
         """
-        return Path("/", *_absolute(_checked_text(path), self._bounds.roots[0].given))
+        return Path("/", *_absolute(_check_text(path), self._bounds.roots[0].given))
 
     def real(self, path: str) -> Path:
         """Return the same with all links followed; whether that place is allowed, opening it tells."""
@@ -189,7 +189,7 @@ class PathGuard:
             for way in below:
                 names = (*start, *_parts(way))
                 if why := self.why_not("/".join(names), write=True):
-                    raise _explained(PermissionError(why), f"{path}/{way}" if way else path, self.roots)
+                    raise _explain(PermissionError(why), f"{path}/{way}" if way else path, self.roots)
                 places += protected.unknown_places(tuple(map(fold, names)))
         current_writes().require_agreed(places)
 
@@ -217,7 +217,7 @@ class PathGuard:
         make: bool = True,
         follow: bool = True,
     ) -> Generator[tuple[GuardedDirectory, str]]:
-        text = _checked_text(path)
+        text = _check_text(path)
         try:
             if file and text.endswith(("/", "/.", "/..")):
                 raise IsADirectoryError("a path that ends so names a directory")
@@ -226,7 +226,7 @@ class PathGuard:
         except OSError as error:
             if isinstance(error, AsksFirst) or hasattr(error, "explained"):  # as another path's, inside this block
                 raise
-            explained = _explained(error, text, self.roots)
+            explained = _explain(error, text, self.roots)
             setattr(explained, "explained", True)  # noqa: B010 - no exception declares it
             raise explained from None
 
@@ -370,38 +370,38 @@ def _absolute(text: str, start: tuple[str, ...]) -> tuple[str, ...]:
     return _parts(text) if text.startswith("/") else (*start, *_parts(text))
 
 
-def _checked_text(path: str | os.PathLike[str]) -> str:
+def _check_text(path: str | os.PathLike[str]) -> str:
     """Return the path's text, if the system could have such a path at all."""
     text = os.fspath(path)
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
         raise TypeError(f"a path must be text, not {type(text).__name__}")
     if not text or "\0" in text:
-        raise ValueError(f"{_shown(text)} is not a path: it {'holds a NUL character' if text else 'is empty'}")
+        raise ValueError(f"{_quote_path(text)} is not a path: it {'holds a NUL character' if text else 'is empty'}")
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise ValueError(f"{_shown(text)} is not a path: it holds half a character (a lone surrogate)") from None
+        raise ValueError(f"{_quote_path(text)} is not a path: it holds half a character (a lone surrogate)") from None
     if size > MAX_PATH_BYTES or any(len(name.encode()) > MAX_NAME_BYTES for name in text.split("/")):
         limits = f"{MAX_PATH_BYTES:,} bytes, {MAX_NAME_BYTES} between slashes"
-        raise ValueError(f"{_shown(text)} is too long for a path (at most {limits})")
+        raise ValueError(f"{_quote_path(text)} is too long for a path (at most {limits})")
     return text
 
 
-def _shown(text: str) -> str:
+def _quote_path(text: str) -> str:
     return repr(text) if len(text) <= 200 else f"{text[:200]!r}... ({len(text):,} characters)"
 
 
-def _explained(error: OSError, text: str, roots: tuple[Path, ...]) -> OSError:
+def _explain(error: OSError, text: str, roots: tuple[Path, ...]) -> OSError:
     """Return the error in words for the program: its own path, the reason, what is allowed."""
     kind = next((kind for kind in _KINDS if isinstance(error, kind)), OSError)
     if kind is FileNotFoundError:
-        return kind(f"{_shown(text)} does not exist (relative paths start at {roots[0]})")
+        return kind(f"{_quote_path(text)} does not exist (relative paths start at {roots[0]})")
     if kind is PermissionError:
-        return kind(f"{_shown(text)}: {error.strerror or error} (allowed: below {_listed(roots)})")
+        return kind(f"{_quote_path(text)}: {error.strerror or error} (allowed: below {_list_roots(roots)})")
     if error.errno == errno.ELOOP:
-        return PermissionError(f"{_shown(text)}: a symbolic link took its place meanwhile")
-    return kind(f"{_shown(text)}: {error.strerror or error}")
+        return PermissionError(f"{_quote_path(text)}: a symbolic link took its place meanwhile")
+    return kind(f"{_quote_path(text)}: {error.strerror or error}")
 
 
-def _listed(roots: tuple[Path, ...]) -> str:
+def _list_roots(roots: tuple[Path, ...]) -> str:
     return ", ".join(map(str, roots[:3])) + (f" and {len(roots) - 3} more" if len(roots) > 3 else "")

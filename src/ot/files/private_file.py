@@ -121,7 +121,7 @@ def is_at(path: Path, fd: int) -> bool:
 
 
 @contextmanager
-def locked(path: Path) -> Generator[None]:
+def hold_lock(path: Path) -> Generator[None]:
     """Keep other processes of this user out of the same block for the same *path*."""
     make_private(path.parent)
     fd = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | NO_LINK, 0o600)

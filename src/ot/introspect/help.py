@@ -14,7 +14,7 @@ from ot.introspect.listing import (
     docstring_parts,
     instructions_of,
     pack_entry,
-    sorted_tools,
+    sort_tools,
     tool_entry,
 )
 from ot.introspect.search import Hits, Kind
@@ -22,7 +22,7 @@ from ot.introspect.snippets import Expand, snippet_page
 from ot.nearest_names import did_you_mean, listing, nearest_names
 from ot.registry.announced_tool import has_docstring
 from ot.registry.tool import Parameter, Tool, signature_text
-from ot.registry.tool_loader import loaded_tool
+from ot.registry.tool_loader import load_tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 
 OVERVIEW = """\
@@ -106,7 +106,7 @@ def _name_in(query: str) -> str:
 def _exact(registry: ToolRegistry, config: Config, name: str, info: str) -> str | None:
     pages = HelpPages(config.prompts.packs, config.docs_url)
     pack, dot, function = name.partition(".")
-    if dot and (tool := loaded_tool(registry, pack, function)):
+    if dot and (tool := load_tool(registry, pack, function)):
         return pages.tool(tool, registry.pack(pack), info)
     if name in registry.packs:
         return pages.pack(registry.pack(name))
@@ -131,20 +131,20 @@ async def snippet_help(config: Config, query: str, info: str, expand: Expand) ->
 
 
 def _search(registry: ToolRegistry, config: Config, find: Find, query: Query, info: str) -> Any:
-    words = _joined(query)
-    found = found_by(registry, config, find, query, info)
+    words = _join_query(query)
+    found = find_hits(registry, config, find, query, info)
     if not found:
         near = ", ".join(nearest_names(words, list(registry.packs), NEAREST_PACKS))
         return f"No matches for '{words[:100]}'. Nearest packs: {near}. Browse with ot.tools() or ot.packs()."
     return found
 
 
-def found_by(registry: ToolRegistry, config: Config, find: Find, query: Query, info: str) -> dict[str, Any]:
+def find_hits(registry: ToolRegistry, config: Config, find: Find, query: Query, info: str) -> dict[str, Any]:
     """Return the best hits for *query* by kind, and the words that fitted nothing; nothing where nothing fits."""
     hits = find(query, MAX_HITS)
-    names = _with_named_packs(registry, hits.names, _joined(query))
+    names = _with_named_packs(registry, hits.names, _join_query(query))
     if info == "list":
-        return {kind: [_called(kind, name) for name in found] for kind, found in names.items()}
+        return {kind: [_display_name(kind, name) for name in found] for kind, found in names.items()}
     found: dict[str, Any] = {
         kind: [_hit(registry, config, kind, name, info, place < IN_FULL) for place, name in enumerate(some)]
         for kind, some in names.items()
@@ -152,7 +152,7 @@ def found_by(registry: ToolRegistry, config: Config, find: Find, query: Query, i
     return found | ({"unmatched": list(hits.unmatched)} if found and hits.unmatched else {})
 
 
-def _joined(query: Query) -> str:
+def _join_query(query: Query) -> str:
     return query if isinstance(query, str) else ", ".join(query)
 
 
@@ -166,7 +166,7 @@ def _with_named_packs(
     return {**names, "packs": packs} if packs else dict(names)
 
 
-def _called(kind: Kind, name: str) -> str:
+def _display_name(kind: Kind, name: str) -> str:
     return f"${name}" if kind == "snippets" else name
 
 
@@ -178,7 +178,7 @@ def _hit(registry: ToolRegistry, config: Config, kind: Kind, name: str, info: st
         pack = registry.pack(name)
         return pack_entry(pack, "min", config.prompts.packs) | _what_to_do(pack) if pack.broken else name
     if kind == "snippets":
-        return {"name": _called(kind, name), "description": config.snippets[name].description}
+        return {"name": _display_name(kind, name), "description": config.snippets[name].description}
     return alias_entry(name, config.aliases[name], info)
 
 
@@ -243,7 +243,7 @@ class HelpPages:
         said = instructions_of(pack, self.instructions)
         example = worked_example(pack)
         lines = [f"# {pack.name}", *([example, ""] if example else []), *([said, ""] if said else []), "Tools:"]
-        for tool in sorted_tools(pack):
+        for tool in sort_tools(pack):
             said = f": {tool.description}" if tool.description else ""
             lines.append(f"- {tool.full_name}{compact_signature(tool)}{said}")
         left_out = [f"- {name}: {why}" for name, why in list(pack.left_out.items())[:MAX_LEFT_OUT]]
@@ -253,7 +253,7 @@ class HelpPages:
     def alias(self, name: str, target: str, registry: ToolRegistry) -> str:
         """Return what *name* stands for."""
         pack, _, function = target.partition(".")
-        tool = loaded_tool(registry, pack, function)
+        tool = load_tool(registry, pack, function)
         text = f"# {name}\nAlias of {target}\n"
         if tool is None:
             return f"{text}\nThere is no tool {target}: the alias cannot be used."
@@ -278,11 +278,11 @@ def compact_signature(tool: Tool, share: float = 1.0) -> str:
     while kept and len(", ".join(texts.values())) > SIGNATURE * share:
         del texts[kept.pop()]
     shown = [*texts.values(), *(["..."] if len(texts) < len(given) else [])]
-    returns = _shortened(tool.returns or tool.observed, RESULT * share)
+    returns = _shorten_type(tool.returns or tool.observed, RESULT * share)
     return f"({', '.join(shown)})" + (f" -> {returns}" if returns else "")
 
 
-def _shortened(kind: str, most: float) -> str:
+def _shorten_type(kind: str, most: float) -> str:
     """Return a type without what its innermost objects hold, as long as it is longer than *most*."""
     while len(kind) > most and kind.count("{") > 1:
         kind = NESTED.sub("dict", kind, count=1)

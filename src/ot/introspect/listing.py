@@ -88,7 +88,7 @@ def pack_entry(pack: Pack, info: str, instructions: Mapping[str, str]) -> Any:
         return entry
     if said := instructions_of(pack, instructions):
         entry["instructions"] = said
-    return entry | {"tools": [{"name": tool.full_name, "description": tool.description} for tool in sorted_tools(pack)]}
+    return entry | {"tools": [{"name": tool.full_name, "description": tool.description} for tool in sort_tools(pack)]}
 
 
 def instructions_of(pack: Pack, configured: Mapping[str, str]) -> str:
@@ -96,7 +96,7 @@ def instructions_of(pack: Pack, configured: Mapping[str, str]) -> str:
     return (configured.get(pack.name) or pack.said).strip()
 
 
-def sorted_tools(pack: Pack) -> list[Tool]:
+def sort_tools(pack: Pack) -> list[Tool]:
     """Return the pack's tools by name."""
     return sorted(pack.tools.values(), key=lambda tool: tool.name)
 

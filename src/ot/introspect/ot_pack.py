@@ -26,7 +26,7 @@ from ot.introspect.statistics import Statistics, show_stats
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 from ot.servers.auth.login_state import LoginState
-from ot.servers.definition_pins import Change, changed_words
+from ot.servers.definition_pins import Change, describe_changes
 from ot.servers.proxied_pack import UNASKED
 from ot.version import installed_version
 
@@ -312,7 +312,7 @@ class OtPack:
         if broken:
             health["registry"]["broken"] = broken
         if changed := self._view.changed():
-            health["proxy"]["changed"] = {server: changed_words(changes) for server, changes in changed.items()}
+            health["proxy"]["changed"] = {server: describe_changes(changes) for server, changes in changed.items()}
         if packs := await anyio.to_thread.run_sync(self._packs_health):
             health["packs"] = packs
         if workers := dict(self._view.workers()):

@@ -13,9 +13,9 @@ from ot.introspect.search_words import (
     VAGUE_WORDS,
     action_of,
     clauses,
+    find_words,
     is_name,
-    joined_words,
-    sought_words,
+    join_words,
     stem,
     synonyms,
     without_arguments,
@@ -152,17 +152,17 @@ class SearchIndex:
 
     def _words(self, query: str) -> Iterator[Sought]:
         bare = without_arguments(query)
-        telling = {word for _, word in sought_words(bare)}
-        for written, word in sought_words(f"{bare} {query}")[:MAX_WORDS]:
+        telling = {word for _, word in find_words(bare)}
+        for written, word in find_words(f"{bare} {query}")[:MAX_WORDS]:
             counts = (VAGUE if written.lower() in VAGUE_WORDS else 1.0) * (1.0 if word in telling else SUBJECT)
             for part in self._parts(word) or (word,):
-                yield self._sought(written, part).fainter(counts)
-        for written, word in joined_words(query)[:MAX_WORDS]:
+                yield self._seek(written, part).fainter(counts)
+        for written, word in join_words(query)[:MAX_WORDS]:
             if word in self._postings or word in self._synonyms:
-                yield self._sought(written, word)
+                yield self._seek(written, word)
 
-    def _sought(self, written: str, word: str) -> Sought:
-        meant = self._meant(
+    def _seek(self, written: str, word: str) -> Sought:
+        meant = self._find_meanings(
             word, guess=len(written) > 3 and not is_name(written) and written.lower() not in VAGUE_WORDS
         )
         known = [word] if word in self._postings else meant
@@ -171,7 +171,7 @@ class SearchIndex:
         told = {term: factor * min(1.0, self._rarity[term] / rarity) ** COMMONER for term, factor in meant.items()}
         return Sought(written, told, rarity)
 
-    def _meant(self, word: str, guess: bool) -> dict[str, float]:
+    def _find_meanings(self, word: str, guess: bool) -> dict[str, float]:
         """Return what *word* may mean; a *guess* also takes words that begin with it or are spelt much like it."""
         near = self._synonyms.get(word, {})
         meant = {term: SYNONYM * likely for term, likely in near.items() if term in self._postings}
@@ -225,13 +225,13 @@ class SearchIndex:
             name = self._names[place]
             said_of_it = sum(said.get(word, 0.0) for word in name) / max(1, len(name))
             of_pack = PACK_SAID if said.get(self._packs[place], 0.0) > SUBJECT else 1.0
-            return (1 + NAME_SAID * said_of_it) * _done(action, self._actions[place]) * of_pack
+            return (1 + NAME_SAID * said_of_it) * _weigh_action(action, self._actions[place]) * of_pack
 
         ranked = ((place, score * fit(place)) for place, score in scores.items())
         return sorted(ranked, key=lambda hit: (-hit[1], hit[0]))
 
 
-def _done(asked: str, does: str) -> float:
+def _weigh_action(asked: str, does: str) -> float:
     """Return how much a document counts that does something else than was asked."""
     if asked == does or not does:
         return 1.0

@@ -79,7 +79,7 @@ def _stems(whole: str) -> tuple[str, ...]:
     return (stem(whole), *(stem(part) for part in parts if len(parts) > 1))
 
 
-def sought_words(query: str) -> list[tuple[str, str]]:
+def find_words(query: str) -> list[tuple[str, str]]:
     """Return the words of a query that say something, each as it was written and as its stem."""
     parts = PARTS.findall(_in_other_words(query)) or PARTS.findall(query)
     telling = [part for part in parts if part.lower() not in SMALL and len(part) > 1]
@@ -129,7 +129,7 @@ def clauses(query: str) -> list[str]:
     return parts
 
 
-def joined_words(query: str) -> list[tuple[str, str]]:
+def join_words(query: str) -> list[tuple[str, str]]:
     """Return each two neighbours of a query as one word: ``drop-down`` and ``dropDown`` are also ``dropdown``."""
     parts = PARTS.findall(query)
     return [(f"{first} {second}", stem(first + second)) for first, second in pairwise(parts) if second != "s"]
@@ -167,7 +167,7 @@ def stem(word: str) -> str:
     word = BRITISH.sub(r"\1z\2", forms.get(word, word)) if len(word) > 5 else forms.get(word, word)
     for ending, shortest in (("ing", 3), ("ed", 3), ("er", 4), ("ion", 5)):
         if word.endswith(ending) and len(word) - len(ending) >= shortest and word[-len(ending) - 1] not in "e":
-            word = _undoubled(word[: -len(ending)])
+            word = _undouble(word[: -len(ending)])
             break
     word = f"{word[:-3]}or" if len(word) > 4 and word.endswith("our") else word
     return word[:-1] if len(word) > 3 and word[-1] == "e" else word
@@ -186,7 +186,7 @@ def _without_plural(word: str) -> str:
     return word[:-2] if word.endswith(("sses", "xes", "ches", "shes")) else word[:-1]
 
 
-def _undoubled(word: str) -> str:
+def _undouble(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls" else word
 
 

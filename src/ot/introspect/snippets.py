@@ -54,7 +54,7 @@ def definition(name: str, snippet: Snippet) -> str:
 
 def example_command(name: str, snippet: Snippet) -> str:
     """Return a call of the snippet that gives what must be given."""
-    given = [f" {key}={_shown(key, param)}" for key, param in snippet.params.items() if not param.optional]
+    given = [f" {key}={_show_param(key, param)}" for key, param in snippet.params.items() if not param.optional]
     return f"${name}{''.join(given)}"
 
 
@@ -85,6 +85,6 @@ def _body(body: str) -> str:
     return "\n".join([f"body: {mark}", *(f"  {line}" if line else "" for line in lines)])
 
 
-def _shown(name: str, param: SnippetParam) -> str:
+def _show_param(name: str, param: SnippetParam) -> str:
     text = str(param.example if param.example is not None else f"<{name}>").split("\n")[0].replace("=", "\\=")
     return f'"{text}"' if " " in text else text

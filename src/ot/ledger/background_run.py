@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
-from ot.brief_repr import quoted_text
+from ot.brief_repr import quote_text
 
 MAX_SHOWN = 200
 
@@ -34,8 +34,8 @@ class BackgroundRun:
     @property
     def origin(self) -> str:
         """Where it was begun and what its program calls it, for a person to read after words of our own."""
-        place = f"in {quoted_text(self.directory, MAX_SHOWN)}" if self.directory else ""
-        name = f"named {quoted_text(self.name, MAX_SHOWN)}" if self.name else ""
+        place = f"in {quote_text(self.directory, MAX_SHOWN)}" if self.directory else ""
+        name = f"named {quote_text(self.name, MAX_SHOWN)}" if self.name else ""
         return ", ".join(filter(None, (place, name)))
 
     def as_json(self) -> dict[str, Any]:

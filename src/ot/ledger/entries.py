@@ -51,7 +51,7 @@ class LedgerEntry:
         return row | {"state": self.state, "sent": sent, "key": self.key}
 
 
-def kept_value(value: Any) -> str | None:
+def encode_value(value: Any) -> str | None:
     """Return what the ledger keeps of the value of a call: its whole, or nothing."""
     if value is None:
         return None

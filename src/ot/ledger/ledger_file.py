@@ -20,7 +20,7 @@ from ot.errors import RunFenced, TooManyRuns
 from ot.execution.ledger import Effect, HowEnded, UnknownEffect
 from ot.files import shared_database
 from ot.ledger.background_run import BackgroundRun, RunEnd, RunStatus
-from ot.ledger.entries import LedgerEntry, kept_value, read_value
+from ot.ledger.entries import LedgerEntry, encode_value, read_value
 from ot.ledger.fingerprint import fingerprint
 from ot.ledger.run_book import CANCELLED_WAITING, FENCED, LEASE_SECONDS, SAME_CALL_SECONDS, Beat, Start
 from ot.ledger.writer_locks import WriterLocks
@@ -74,11 +74,11 @@ class LedgerFile:
 
     def begin(self) -> None:
         """Begin a transaction."""
-        self._opened().execute("BEGIN IMMEDIATE")
+        self._open().execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """Keep what was written since ``begin``."""
-        self._opened().execute("COMMIT")
+        self._open().execute("COMMIT")
         self._commits += 1
 
     @property
@@ -110,7 +110,7 @@ class LedgerFile:
 
     def send(self, effect: Effect, again: bool) -> UnknownEffect | None:
         """Write *effect* as sent, or return the same call whose effect is unknown."""
-        connection, now = self._opened(), self.clock()
+        connection, now = self._open(), self.clock()
         principal = effect.caller.principal
         found = fingerprint(effect.tool.full_name, effect.arguments, self._key)
         if effect.start and not self._goes_on(effect.run_id, effect.start):
@@ -127,18 +127,18 @@ class LedgerFile:
 
     def _goes_on(self, run: str, start: int) -> bool:
         """Return whether *start* is the latest of a run that has not ended."""
-        found = self._opened().execute("SELECT starts, ending FROM runs WHERE id = ?", (run,)).fetchone()
+        found = self._open().execute("SELECT starts, ending FROM runs WHERE id = ?", (run,)).fetchone()
         return found == (start, None)
 
     def write_end(self, effect: Effect, how: HowEnded, value: Any, at: float) -> None:
         """Write how *effect* ended, and when."""
-        self._opened().execute(
+        self._open().execute(
             "UPDATE effects SET state = ?, ended = ?, value = ? WHERE run = ? AND start = ? AND call = ?",
-            (how, at, kept_value(value), effect.run_id, effect.start, effect.call_id),
+            (how, at, encode_value(value), effect.run_id, effect.start, effect.call_id),
         )
 
     def _unknown(self, principal: str, found: str, now: float) -> UnknownEffect | None:
-        rows = self._opened().execute(
+        rows = self._open().execute(
             "SELECT run, line, at, state, writer FROM effects"
             " WHERE principal = ? AND fingerprint = ? AND state IN ('sent', 'unknown') AND at > ? ORDER BY at DESC",
             (principal, found, now - SAME_CALL_SECONDS),
@@ -164,7 +164,7 @@ class LedgerFile:
             return
         columns = "run, call, tool, line, state, at, ended, start, value, given_key, directory, writer"
         is_alive = cache(self._locks.is_alive)
-        found = self._opened().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values)
+        found = self._open().execute(f"SELECT {columns} FROM effects WHERE {chosen}", values)
         for *row, value, key, directory, writer in found:
             entry = LedgerEntry(*row, value=read_value(value), given_key=key, directory=directory)
             if entry.state == "sent" and not is_alive(writer):
@@ -176,10 +176,10 @@ class LedgerFile:
     def add(self, run: BackgroundRun, most_open: int) -> None:
         """Keep a new run."""
         open_runs = "SELECT count(*) FROM runs WHERE principal = ? AND ending IS NULL"
-        (found,) = self._opened().execute(open_runs, (run.principal,)).fetchone()
+        (found,) = self._open().execute(open_runs, (run.principal,)).fetchone()
         if found >= most_open:
             raise TooManyRuns(most_open)
-        self._opened().execute(
+        self._open().execute(
             "INSERT INTO runs (id, principal, run, state, created, writer) VALUES (?, ?, ?, 'waiting', ?, ?)",
             (run.id, run.principal, _json(run.as_json()), run.created, self._locks.own),
         )
@@ -195,7 +195,7 @@ class LedgerFile:
         is_others = row["starts"] and row["writer"] != self._locks.own
         if is_others and self._is_carried_out(row["starts"], row["beat"], row["writer"]):
             return Start(run, 0, alive=True)
-        self._opened().execute(
+        self._open().execute(
             "UPDATE runs SET starts = starts + 1, state = 'running', beat = ?, writer = ?, question = NULL,"
             " answer = NULL WHERE id = ?",
             (self.clock(), self._locks.own, id),
@@ -207,15 +207,15 @@ class LedgerFile:
         """Note the packs of a run, or return those noted first."""
         if not self._goes_on(id, start):
             raise RunFenced(FENCED)
-        self._opened().execute("UPDATE runs SET packs = ? WHERE id = ? AND packs IS NULL", (_json(dict(packs)), id))
-        (noted,) = self._opened().execute("SELECT packs FROM runs WHERE id = ?", (id,)).fetchone()
+        self._open().execute("UPDATE runs SET packs = ? WHERE id = ? AND packs IS NULL", (_json(dict(packs)), id))
+        (noted,) = self._open().execute("SELECT packs FROM runs WHERE id = ?", (id,)).fetchone()
         return orjson.loads(noted)
 
     def beat(self, id: str, start: int) -> Beat:
         """Show that *start* is alive."""
         if not self._goes_on(id, start):
             return Beat(fenced=True)
-        self._opened().execute("UPDATE runs SET beat = ? WHERE id = ?", (self.clock(), id))
+        self._open().execute("UPDATE runs SET beat = ? WHERE id = ?", (self.clock(), id))
         row = self._row("SELECT cancelled, answer FROM runs WHERE id = ?", (id,))
         assert row is not None
         return Beat(cancelled=bool(row["cancelled"]), answer=row["answer"] and orjson.loads(row["answer"]))
@@ -225,7 +225,7 @@ class LedgerFile:
         if not self._goes_on(id, start):
             raise RunFenced(FENCED)
         state, text = ("asks", _json(question)) if question else ("running", None)
-        self._opened().execute("UPDATE runs SET state = ?, question = ?, answer = NULL WHERE id = ?", (state, text, id))
+        self._open().execute("UPDATE runs SET state = ?, question = ?, answer = NULL WHERE id = ?", (state, text, id))
 
     def answer(self, principal: str, id: str, number: int, answer: Mapping[str, Any]) -> bool:
         """Answer a question."""
@@ -234,14 +234,14 @@ class LedgerFile:
             return False
         # From now on it asks nobody: a client that looks again must not put the same question again.
         answered = "UPDATE runs SET answer = ?, question = NULL, state = 'running' WHERE id = ?"
-        self._opened().execute(answered, (_json(answer), id))
+        self._open().execute(answered, (_json(answer), id))
         return True
 
     def end_run(self, id: str, start: int, end: RunEnd) -> bool:
         """Write how a run ended."""
         if not self._goes_on(id, start):
             return False
-        self._opened().execute(
+        self._open().execute(
             "UPDATE runs SET state = ?, ending = ?, question = NULL, answer = NULL WHERE id = ?",
             (end.state, _json(end.as_json()), id),
         )
@@ -250,9 +250,9 @@ class LedgerFile:
     def cancel(self, principal: str, id: str) -> RunStatus | None:
         """Want a run to end."""
         mine = (id, principal)
-        self._opened().execute("UPDATE runs SET cancelled = 1 WHERE id = ? AND principal = ? AND ending IS NULL", mine)
+        self._open().execute("UPDATE runs SET cancelled = 1 WHERE id = ? AND principal = ? AND ending IS NULL", mine)
         end = RunEnd("cancelled", self.clock(), (CANCELLED_WAITING,))
-        self._opened().execute(
+        self._open().execute(
             "UPDATE runs SET state = 'cancelled', ending = ? WHERE id = ? AND principal = ? AND state = 'waiting'",
             (_json(end.as_json()), *mine),
         )
@@ -268,12 +268,12 @@ class LedgerFile:
         chosen = f"principal = ? AND ifnull(?, {begun}) IS {begun} ORDER BY created DESC LIMIT ?"
         return list(self._statuses(chosen, (principal, directory, most)))
 
-    def left_behind(self) -> list[str]:
+    def list_left_behind(self) -> list[str]:
         """Return the open runs that nobody alive carries out."""
         if self._connection is None and not self._path.exists():
             return []
         columns = "id, starts, beat, writer"
-        rows = self._opened().execute(f"SELECT {columns} FROM runs WHERE ending IS NULL").fetchall()
+        rows = self._open().execute(f"SELECT {columns} FROM runs WHERE ending IS NULL").fetchall()
         return [id for id, starts, beat, writer in rows if not self._is_carried_out(starts, beat, writer)]
 
     def _is_carried_out(self, starts: int, beat: float, writer: str) -> bool:
@@ -285,7 +285,7 @@ class LedgerFile:
         if self._connection is None and not self._path.exists():
             return
         columns = "run, state, starts, question, cancelled, ending"
-        for row in self._opened().execute(f"SELECT {columns} FROM runs WHERE {chosen}", values).fetchall():
+        for row in self._open().execute(f"SELECT {columns} FROM runs WHERE {chosen}", values).fetchall():
             run, state, starts, question, cancelled, ending = row
             yield RunStatus(
                 BackgroundRun.of_json(orjson.loads(run)),
@@ -297,7 +297,7 @@ class LedgerFile:
             )
 
     def _row(self, chosen: str, values: tuple[Any, ...]) -> dict[str, Any] | None:
-        cursor = self._opened().execute(chosen, values)
+        cursor = self._open().execute(chosen, values)
         row = cursor.fetchone()
         return dict(zip((column[0] for column in cursor.description), row, strict=True)) if row else None
 
@@ -308,10 +308,10 @@ class LedgerFile:
             before = self.clock() - self._days * DAY
             # What a run in the background did is known until it has ended, however long that takes.
             open_runs = "SELECT id FROM runs WHERE ending IS NULL"
-            self._opened().execute(f"DELETE FROM effects WHERE at < ? AND run NOT IN ({open_runs})", (before,))
-            self._opened().execute("DELETE FROM runs WHERE created < ? AND ending IS NOT NULL", (before,))
+            self._open().execute(f"DELETE FROM effects WHERE at < ? AND run NOT IN ({open_runs})", (before,))
+            self._open().execute("DELETE FROM runs WHERE created < ? AND ending IS NOT NULL", (before,))
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = shared_database.open_shared_database(self._path, _make_tables, power=self.power)
             self._locks.hold()

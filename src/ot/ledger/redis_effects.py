@@ -17,7 +17,7 @@ import orjson
 from ot.errors import LedgerUnavailable, RunFenced
 from ot.execution.ledger import SETTLE_SECONDS, Effect, HowEnded, UnknownEffect
 from ot.ledger import redis_scripts as scripts
-from ot.ledger.entries import LedgerEntry, kept_value, read_value
+from ot.ledger.entries import LedgerEntry, encode_value, read_value
 from ot.ledger.fingerprint import fingerprint
 from ot.ledger.redis_place import RedisPlace, why_not_durable
 from ot.ledger.redis_writer import RedisWriter
@@ -63,21 +63,21 @@ class RedisEffects:
         waiting_ends, tried = time.monotonic() + (WAIT_SECONDS if effect.start else 0.0), ""
         while True:
             try:
-                return _what_was_sent(await self._sent(keys, [*arguments, tried]))
+                return _what_was_sent(await self._send(keys, [*arguments, tried]))
             except LedgerUnavailable:
                 if time.monotonic() >= waiting_ends:
                     # It may have arrived all the same; whoever refuses the call because of this says that it failed.
-                    self.ended(effect, "unknown")
+                    self.record_end(effect, "unknown")
                     raise
             tried = "1"
             await asyncio.sleep(RETRY_SECONDS)
 
-    async def _sent(self, keys: list[str], arguments: list[Any]) -> Any:
+    async def _send(self, keys: list[str], arguments: list[Any]) -> Any:
         if trouble := self.place.connection.trouble:
             raise LedgerUnavailable(trouble)
         await self._write_ends()
         self.writer.start()
-        return await self.place.kept_step(scripts.SEND, keys, arguments)
+        return await self.place.step_durably(scripts.SEND, keys, arguments)
 
     def _sending(self, effect: Effect, *, again: bool) -> tuple[list[str], list[Any]]:
         name, field, now = self.place.who(effect.caller.principal), _field(effect), f"{self._clock():.6f}"
@@ -96,20 +96,20 @@ class RedisEffects:
         arguments = [field, written, ref, now, repeated, start, writer, self._keep, int(SAME_CALL_SECONDS), note]
         return [*keys, *(f"{self._same}{name}:{one}" for one in found)], arguments
 
-    def ended(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
+    def record_end(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
         """Have it written down how it ended; while Redis does not take it, it is tried again."""
         if len(self._ends) >= MOST_ENDS:
             logger.warning(LOST, len(self._ends))
             return
         name, effects, field = self.place.who(effect.caller.principal), self._effects(effect.run_id), _field(effect)
-        text = kept_value(value)
+        text = encode_value(value)
         sealed = self.place.seal(f"{effects}/{field}", text) if text else b""
         ending = f"{how}|{self._clock():.6f}|".encode() + sealed
         self._ends.append(_End([effects, self._open(name)], [field, ending, self._ref(effect), how, name]))
         if self._writing is None or self._writing.done():
             self._writing = asyncio.ensure_future(self._write_on())
 
-    async def settled(self) -> None:
+    async def settle(self) -> None:
         """Return when it is written down how calls ended so far."""
         if self._writing is not None and not self._writing.done():
             await asyncio.wait((self._writing,), timeout=SETTLE_SECONDS)
@@ -181,7 +181,7 @@ class RedisEffects:
         if not ending:
             return LedgerEntry(**known, state="sent" if writer in alive else "unknown")
         how, at, sealed = ending.split(b"|", 2)
-        value = read_value(self.place.opened(f"{effects}/{field.decode()}", sealed))
+        value = read_value(self.place.try_unseal(f"{effects}/{field.decode()}", sealed))
         state: Any = how.decode()
         return LedgerEntry(**known, state=state, ended=float(at), value=value)
 

@@ -48,7 +48,7 @@ class RedisLedger(RedisEffects):
         self.writer.start()
         effects = self.place.key("effects", id)
         keys = [self._run(id), self.writer.key, effects, self.place.key("beat", id)]
-        match await self.place.kept_step(scripts.BEGIN, keys, [self.writer.name, LEASE_MS]):
+        match await self.place.step_durably(scripts.BEGIN, keys, [self.writer.name, LEASE_MS]):
             case [b"ended", record, ending]:
                 run = self._record(id, record)
                 return run and Start(run, 0, end=self._end_of(id, ending))
@@ -68,7 +68,7 @@ class RedisLedger(RedisEffects):
         found = await self.place.step(scripts.PACKS, [self._run(id)], [start, self.place.seal(place, dict(packs))])
         if not found:
             raise RunFenced(FENCED)
-        return self.place.opened(place, found) or dict.fromkeys(packs, "")
+        return self.place.try_unseal(place, found) or dict.fromkeys(packs, "")
 
     async def beat(self, id: str, start: int) -> Beat:
         """Show that *start* is alive."""
@@ -78,7 +78,7 @@ class RedisLedger(RedisEffects):
             self._asked.pop(id, None)
             return Beat(fenced=True)
         number = self._asked.get(id)
-        answer = self.place.opened(self._answer_place(id, number), found[1]) if number is not None else None
+        answer = self.place.try_unseal(self._answer_place(id, number), found[1]) if number is not None else None
         return Beat(cancelled=bool(found[0]), answer=answer)
 
     async def ask(self, id: str, start: int, question: Mapping[str, Any] | None) -> None:
@@ -98,14 +98,14 @@ class RedisLedger(RedisEffects):
 
     async def end(self, id: str, start: int, end: RunEnd) -> bool:
         """Write how a run ended."""
-        arguments = [self.place.name(id), self.place.prefix, start, end.state, self._sealed_end(id, end), self._keep]
+        arguments = [self.place.name(id), self.place.prefix, start, end.state, self._seal_end(id, end), self._keep]
         ended = await self.place.step(scripts.END, self._keys_of_end(id), arguments)
         self._asked.pop(id, None)
         return bool(ended)
 
     async def cancel(self, principal: str, id: str) -> RunStatus | None:
         """Want a run to end."""
-        ending = self._sealed_end(id, RunEnd("cancelled", self._clock(), (CANCELLED_WAITING,)))
+        ending = self._seal_end(id, RunEnd("cancelled", self._clock(), (CANCELLED_WAITING,)))
         arguments = [self.place.name(id), self.place.prefix, self.place.who(principal), ending, self._keep]
         await self.place.step(scripts.CANCEL, self._keys_of_end(id), arguments)
         return await self.status(principal, id)
@@ -121,7 +121,7 @@ class RedisLedger(RedisEffects):
         found = [self._status(name, id.decode(), row) for id, row in rows]
         return [status for status in found if status and directory in (None, status.run.directory)]
 
-    async def left_behind(self) -> list[str]:
+    async def list_left_behind(self) -> list[str]:
         """Return the open runs that nobody alive carries out."""
         keys = [self._open_runs, self.writer.key]
         return [id.decode() for id in await self.place.step(scripts.LEFT_BEHIND, keys, [self.place.prefix])]
@@ -142,16 +142,16 @@ class RedisLedger(RedisEffects):
         return f"{self._run(id)}/answer/{number}"
 
     def _record(self, id: str, sealed: bytes) -> BackgroundRun | None:
-        found = self.place.opened(self._run(id), sealed)
+        found = self.place.try_unseal(self._run(id), sealed)
         if found is None:
             logger.warning("background run %s was not written with state.keys, and is not carried out", id)
         return BackgroundRun.of_json(found) if found else None
 
-    def _sealed_end(self, id: str, end: RunEnd) -> bytes:
+    def _seal_end(self, id: str, end: RunEnd) -> bytes:
         return self.place.seal(f"{self._run(id)}/end", end.as_json())
 
     def _end_of(self, id: str, sealed: bytes) -> RunEnd:
-        found = self.place.opened(f"{self._run(id)}/end", sealed)
+        found = self.place.try_unseal(f"{self._run(id)}/end", sealed)
         return RunEnd.of_json(found) if found else RunEnd("stopped", self._clock(), error=UNREADABLE)
 
     def _status(self, name: str, id: str, row: Sequence[bytes | None]) -> RunStatus | None:
@@ -160,7 +160,7 @@ class RedisLedger(RedisEffects):
         if run is None or self.place.who(run.principal) != name:
             return None
         known: RunState = (state or b"stopped").decode()  # pyright: ignore[reportAssignmentType] - what a script wrote
-        asked = self.place.opened(f"{self._run(id)}/question", question)
+        asked = self.place.try_unseal(f"{self._run(id)}/question", question)
         return RunStatus(
             run, known, int(starts or 0), asked, bool(cancelled), self._end_of(id, ending) if ending else None
         )

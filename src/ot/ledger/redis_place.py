@@ -30,7 +30,7 @@ class RedisPlace:
         """Keep everything under *prefix*; what must not be lost waits for *replicas* of Redis."""
         self.prefix = f"{prefix}:ledger:"
         self.connection = connection
-        self.fingerprint_keys = keys.derived("ledger/fingerprint")
+        self.fingerprint_keys = keys.derive("ledger/fingerprint")
         self.who = keys.hide
         """Returns what stands for a principal in keys."""
         self._keys = keys
@@ -55,7 +55,7 @@ class RedisPlace:
             self._scripts[script] = self.connection.client.register_script(script)
         return await self._answer(self._scripts[script](keys=keys, args=arguments))
 
-    async def kept_step(self, script: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+    async def step_durably(self, script: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
         """Return what *script* returns, once enough of Redis's replicas have what it wrote.
 
         Raises:
@@ -91,7 +91,7 @@ class RedisPlace:
         """
         return orjson.loads(self._keys.unseal(place, sealed))
 
-    def opened(self, place: str, sealed: bytes | None) -> Any:
+    def try_unseal(self, place: str, sealed: bytes | None) -> Any:
         """Return what was sealed for *place*, or nothing where nothing of ours is."""
         try:
             return self.unseal(place, sealed) if sealed else None

@@ -95,6 +95,6 @@ class RunBook(Protocol):
         """Return the runs of *principal*, all or those begun in *directory*, the latest first."""
         ...
 
-    async def left_behind(self) -> list[str]:
+    async def list_left_behind(self) -> list[str]:
         """Return the runs that have not ended and that nobody alive carries out."""
         ...

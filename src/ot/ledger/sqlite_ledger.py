@@ -68,9 +68,9 @@ class SqliteLedger:
         do: Do = lambda file: file.send(effect, again)  # noqa: E731 - handed over when it cannot be done here
         if self._is_free and is_little(effect.arguments) and (answer := self._write_here(do)):
             return answer[0]
-        return await self._done(do)
+        return await self._do(do)
 
-    def ended(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
+    def record_end(self, effect: Effect, how: HowEnded, value: Any = None) -> None:
         """Have it written down how it ended."""
         at = self._file.clock()
         self._ends.append(lambda file: file.write_end(effect, how, value, at))
@@ -87,13 +87,13 @@ class SqliteLedger:
         if self._ends and not (self._is_free and self._write_here()):
             self._add_ends()
 
-    async def settled(self) -> None:
+    async def settle(self) -> None:
         """Return when it is written down how calls ended so far."""
         if self._taken == self._given and (not self._ends or (self._is_free and self._write_here())):
             return
         with suppress(LedgerUnavailable, TimeoutError):
             async with asyncio.timeout(SETTLE_SECONDS):
-                await self._done(None)
+                await self._do(None)
 
     @property
     def _is_free(self) -> bool:
@@ -123,57 +123,57 @@ class SqliteLedger:
 
     async def of_run(self, principal: str, run: str, directory: str | None = None) -> list[LedgerEntry]:
         """Return the calls of a run of *principal*."""
-        return await self._done(lambda file: file.of_run(principal, run, directory))
+        return await self._do(lambda file: file.of_run(principal, run, directory))
 
     async def unknown(self, principal: str, most: int = 100, directory: str | None = None) -> list[LedgerEntry]:
         """Return the latest calls of *principal* whose effect is unknown."""
-        return await self._done(lambda file: file.unknown(principal, most, directory))
+        return await self._do(lambda file: file.unknown(principal, most, directory))
 
     async def add(self, run: BackgroundRun, most_open: int) -> None:
         """Keep a new run."""
-        await self._done(lambda file: file.add(run, most_open))
+        await self._do(lambda file: file.add(run, most_open))
 
     async def begin(self, id: str) -> Start | None:
         """Return the next start of a run."""
-        return await self._done(lambda file: file.begin_run(id))
+        return await self._do(lambda file: file.begin_run(id))
 
     async def use_packs(self, id: str, start: int, packs: Mapping[str, str]) -> Mapping[str, str]:
         """Note the packs of a run, or return those noted first."""
-        return await self._done(lambda file: file.use_packs(id, start, packs))
+        return await self._do(lambda file: file.use_packs(id, start, packs))
 
     async def beat(self, id: str, start: int) -> Beat:
         """Show that *start* is alive."""
-        return await self._done(lambda file: file.beat(id, start))
+        return await self._do(lambda file: file.beat(id, start))
 
     async def ask(self, id: str, start: int, question: Mapping[str, Any] | None) -> None:
         """Have the run ask, or go on."""
-        await self._done(lambda file: file.ask(id, start, question))
+        await self._do(lambda file: file.ask(id, start, question))
 
     async def answer(self, principal: str, id: str, number: int, answer: Mapping[str, Any]) -> bool:
         """Answer a question."""
-        return await self._done(lambda file: file.answer(principal, id, number, answer))
+        return await self._do(lambda file: file.answer(principal, id, number, answer))
 
     async def end(self, id: str, start: int, end: RunEnd) -> bool:
         """Write how a run ended."""
-        return await self._done(lambda file: file.end_run(id, start, end))
+        return await self._do(lambda file: file.end_run(id, start, end))
 
     async def cancel(self, principal: str, id: str) -> RunStatus | None:
         """Want a run to end."""
-        return await self._done(lambda file: file.cancel(principal, id))
+        return await self._do(lambda file: file.cancel(principal, id))
 
     async def status(self, principal: str, id: str) -> RunStatus | None:
         """Return what is known of a run."""
-        return await self._done(lambda file: file.status(principal, id))
+        return await self._do(lambda file: file.status(principal, id))
 
     async def runs(self, principal: str, most: int = 100, directory: str | None = None) -> list[RunStatus]:
         """Return the latest runs of *principal*."""
-        return await self._done(lambda file: file.runs(principal, most, directory))
+        return await self._do(lambda file: file.runs(principal, most, directory))
 
-    async def left_behind(self) -> list[str]:
+    async def list_left_behind(self) -> list[str]:
         """Return the open runs that nobody alive carries out."""
-        return await self._done(lambda file: file.left_behind())
+        return await self._do(lambda file: file.list_left_behind())
 
-    async def _done(self, do: Callable[[LedgerFile], Any] | None) -> Any:
+    async def _do(self, do: Callable[[LedgerFile], Any] | None) -> Any:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
         self._add_ends()

@@ -86,7 +86,7 @@ class Finish:
             if type(value) is not str or len(value) <= min(QUICK_CHARACTERS, self._output.max_inline_size):
                 text = serialize_result(value, asked.shown_format, describe, max_nodes=QUICK_NODES)
                 if asked.inline or not self._too_large(text):
-                    return self._wrapped(text, asked)
+                    return self._wrap(text, asked)
         except TooManyParts:
             pass
         return await anyio.to_thread.run_sync(partial(self._value, value, asked, describe), abandon_on_cancel=True)
@@ -94,14 +94,14 @@ class Finish:
     async def text(self, text: str, asked: Asked) -> str:
         """Return the reply's text for something printed or for an error."""
         if not self._too_large(text):
-            return self._wrapped(text, asked)
-        return await anyio.to_thread.run_sync(partial(self._stored, text, asked, "text"), abandon_on_cancel=True)
+            return self._wrap(text, asked)
+        return await anyio.to_thread.run_sync(partial(self._store_text, text, asked, "text"), abandon_on_cancel=True)
 
     async def keep(self, value: Any, *, tool: str, owner: str) -> str:
         """Store a value that is too large for a program and return its handle, or nothing if it cannot be stored."""
-        return await anyio.to_thread.run_sync(partial(self._kept, value, tool, owner), abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(partial(self._keep, value, tool, owner), abandon_on_cancel=True)
 
-    def _kept(self, value: Any, tool: str, owner: str) -> str:
+    def _keep(self, value: Any, tool: str, owner: str) -> str:
         try:
             if isinstance(value, Unread):
                 lines = map(self._redact, unread_lines(value))
@@ -117,8 +117,8 @@ class Finish:
         if isinstance(value, Unread):
             return self._unread(value, asked)
         count_parts(value)
-        with self._collector.held_off():
-            return self._written_out(value, asked, describe)
+        with self._collector.hold_off():
+            return self._write_out(value, asked, describe)
 
     def _unread(self, value: Unread, asked: Asked) -> str:
         """Store a value as it is read, a little at a time."""
@@ -147,26 +147,26 @@ class Finish:
         text = "".join(begin)
         what = "keys" if text.startswith("{") else "items"
         kind = f"{stored.total_lines:,} {what}, one a line"
-        return self._wrapped(serialize_result(self._summary(stored, text, kind)), asked)
+        return self._wrap(serialize_result(self._summary(stored, text, kind)), asked)
 
-    def _written_out(self, value: Any, asked: Asked, describe: Describe) -> str:
+    def _write_out(self, value: Any, asked: Asked, describe: Describe) -> str:
         if holds_more(value, self._parts):
             stored = stored_text(value, None, describe)
-            return self._stored(stored, asked, _kind(value, stored), stored_form(value, None))
+            return self._store_text(stored, asked, _kind(value, stored), stored_form(value, None))
         text = serialize_result(value, asked.shown_format, describe)
         if asked.inline or not self._too_large(text):
-            return self._wrapped(text, asked)
+            return self._wrap(text, asked)
         stored = stored_text(value, asked.format, describe)
-        return self._stored(stored, asked, _kind(value, stored), stored_form(value, asked.format))
+        return self._store_text(stored, asked, _kind(value, stored), stored_form(value, asked.format))
 
     def _too_large(self, text: str) -> bool:
         most = self._output.max_inline_size
         return bool(most) and len(text) * 4 > most and len(text.encode()) > most
 
-    def _wrapped(self, text: str, asked: Asked) -> str:
+    def _wrap(self, text: str, asked: Asked) -> str:
         return sanitize.wrap(text, asked.tools) if asked.sanitize else text
 
-    def _stored(self, text: str, asked: Asked, kind: str, form: Form = "text") -> str:
+    def _store_text(self, text: str, asked: Asked, kind: str, form: Form = "text") -> str:
         text = self._redact(text)
         if asked.sanitize:
             text = sanitize.redact(text, in_json=form == "json")
@@ -175,13 +175,13 @@ class Finish:
         except ResultError as error:
             return self._cut(text, f"the result has {len(text):,} characters", error, asked)
         asked.handles.append(stored.handle)
-        return self._wrapped(serialize_result(self._summary(stored, text, kind)), asked)
+        return self._wrap(serialize_result(self._summary(stored, text, kind)), asked)
 
     def _cut(self, text: str, size: str, error: ResultError, asked: Asked) -> str:
         """Return as much of a result as fits into the reply, since the rest is kept nowhere."""
         logger.warning("a result could not be stored: %s", error)
         kept = text.encode()[: self._output.max_inline_size].decode(errors="ignore")
-        return self._wrapped(f"{kept}\n[truncated: {size} and {error}]", asked)
+        return self._wrap(f"{kept}\n[truncated: {size} and {error}]", asked)
 
     def _summary(self, stored: ResultMeta, text: str, kind: str) -> dict[str, Any]:
         lines = text[: self._output.preview_lines * PREVIEW_LINE * 4].split("\n")[: self._output.preview_lines]
@@ -209,7 +209,7 @@ class Collector:
         self._holders = 0
 
     @contextmanager
-    def held_off(self) -> Generator[None]:
+    def hold_off(self) -> Generator[None]:
         """Keep it off until the last of those who asked for it has left."""
         self._count(1)
         try:

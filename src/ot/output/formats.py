@@ -66,7 +66,7 @@ def _yml_h(value: Any) -> str:
     text: str = yaml.dump(
         value, Dumper=_dumper(yaml), default_flow_style=False, sort_keys=False, allow_unicode=True, width=120
     )
-    return _trimmed(text)
+    return _trim(text)
 
 
 def _raw(value: Any, shown: Any) -> str:
@@ -119,10 +119,10 @@ def yaml_flow(value: Any) -> str:
 
 
 def _text(yaml: Any, node: Any) -> str:
-    return _trimmed(yaml.serialize(node, Dumper=_dumper(yaml), allow_unicode=True, width=WIDTH))
+    return _trim(yaml.serialize(node, Dumper=_dumper(yaml), allow_unicode=True, width=WIDTH))
 
 
-def _trimmed(text: str) -> str:
+def _trim(text: str) -> str:
     return text.removesuffix("\n").removesuffix("\n...")
 
 

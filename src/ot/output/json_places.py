@@ -46,7 +46,7 @@ class JsonPlaces:
             return "list", at
         if kind != "{":
             return "", at
-        return self._tagged(at) if self._form == "tagged" else ("dict", at)
+        return self._read_tag(at) if self._form == "tagged" else ("dict", at)
 
     def length(self, kind: str, at: int) -> int:
         """Return how many parts the container has whose parts are listed at *at*.
@@ -99,10 +99,10 @@ class JsonPlaces:
     def entry(self, kind: str, at: int, name: str) -> int | None:
         """Return where the value under a key begins, or nothing when there is no such key."""
         if kind == "dict" and self._has_lines(at):
-            return self._searched_entry(at, name)
+            return self._search_entry(at, name)
         return next((place for key, place in self.entries(kind, at) if key == name or str(key) == name), None)
 
-    def _tagged(self, at: int) -> tuple[str, int]:
+    def _read_tag(self, at: int) -> tuple[str, int]:
         first = list(islice(self.reader.entries(at), 2))
         if len(first) < 2 or first[0][0] != TAG or first[1][0] != "v":
             return "dict", at
@@ -145,7 +145,7 @@ class JsonPlaces:
             raise NotJson(at)
         return entry
 
-    def _searched_entry(self, at: int, name: str) -> int | None:
+    def _search_entry(self, at: int, name: str) -> int | None:
         key, value = self._entry(self._line(0, at))
         if key == name:
             return value

@@ -151,7 +151,7 @@ class JsonReader:
             NotJson: It is none.
         """
         if end - at <= PIECE or self.kind(at) not in "[{":
-            return self._decoded(self._bytes(at, end), at)
+            return self._decode(self._bytes(at, end), at)
         if self.kind(at) == "{":
             places = self._whole(self.parts(at, "}"), end)
             keyed = ((self.value(place, self.end_of(place)), self.after_key(place)) for place in places)
@@ -174,14 +174,14 @@ class JsonReader:
         """Return the elements from *start* on, of which the last begins at *last* and ends before *end*."""
         if start == last:
             return [self.value(start, self.end_of(start))]
-        return self._decoded(b"[" + self._read(start, end - start).rstrip(b" \t\r\n,") + b"]", start)
+        return self._decode(b"[" + self._read(start, end - start).rstrip(b" \t\r\n,") + b"]", start)
 
     def _whole[T](self, parts: Generator[T, None, int], end: int) -> Iterator[T]:
         after = yield from parts
         if self.skip_space(after) < end:
             raise NotJson(after)
 
-    def _decoded(self, text: bytes, at: int) -> Any:
+    def _decode(self, text: bytes, at: int) -> Any:
         try:
             return _DECODER.decode(text.decode(errors="replace"))
         except (ValueError, RecursionError):

@@ -51,14 +51,14 @@ class ObjectBlobs:
                 raise HandleTaken(handle)
         upload = _Upload(chunks, seal)
         first = upload.first(PART_BYTES)
-        self.upkeep.begun(handle)
+        self.upkeep.note_start(handle)
         with upload.own_errors(), not_kept():
             if upload.sealed is None:
                 self._place.put_parts(key, chain((first,), upload), PART_BYTES)
             elif not self._place.put(key, first):
                 raise HandleTaken(handle)
         assert upload.sealed is not None
-        self.upkeep.added(upload.sealed.meta.size_bytes)
+        self.upkeep.add(upload.sealed.meta.size_bytes)
         return upload.sealed.meta
 
     def meta(self, handle: str) -> ResultMeta | None:
@@ -72,7 +72,7 @@ class ObjectBlobs:
     def open(self, meta: ResultMeta) -> BinaryIO:
         """Return the content, which is fetched as it is read."""
         self._tail(meta.handle)
-        return ObjectReader.opened(self._place, self._folder + meta.handle, meta.size_bytes)
+        return ObjectReader.open(self._place, self._folder + meta.handle, meta.size_bytes)
 
     def has_expired(self, handle: str, owner: str) -> bool:
         """Tell whether it was removed here because of its age."""

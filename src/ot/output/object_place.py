@@ -53,14 +53,14 @@ class ObjectPlace:
         """
         self._directory = _directory(settings)
         try:
-            self._store = _opened(settings, settings.seconds * REQUEST_SHARE)
+            self._store = _open_store(settings, settings.seconds * REQUEST_SHARE)
         except (BaseError, OSError, ValueError) as error:
             raise ConfigError(f"output.store cannot be opened: {str(error).splitlines()[0][:200]}") from None
 
     def exists(self, key: str) -> bool:
         """Return whether there is an object called *key*."""
         try:
-            with told():
+            with translate_errors():
                 obstore.head(self._store, key)
         except FileNotFoundError:
             return False
@@ -69,7 +69,7 @@ class ObjectPlace:
     def put(self, key: str, data: bytes | bytearray) -> bool:
         """Keep *data*, and return whether the key was free."""
         try:
-            with told():
+            with translate_errors():
                 obstore.put(self._store, key, data, mode="create", use_multipart=False)
         except FileExistsError:
             return False
@@ -77,13 +77,13 @@ class ObjectPlace:
 
     def put_parts(self, key: str, parts: Any, part_bytes: int) -> None:
         """Keep an object of many *parts*, which appears when all have come."""
-        with told():
+        with translate_errors():
             obstore.put(self._store, key, parts, use_multipart=True, chunk_size=part_bytes, max_concurrency=2)
 
     def end(self, key: str, length: int) -> tuple[bytes, int]:
         """Return the last *length* bytes of an object, or all where it has fewer, and its size."""
         try:
-            with told():
+            with translate_errors():
                 found = obstore.get(self._store, key, options={"range": {"suffix": length}})
                 return bytes(found.bytes()), found.meta["size"]
         except ObjectStoreError as error:
@@ -93,19 +93,19 @@ class ObjectPlace:
 
     def part(self, key: str, start: int, length: int) -> bytes:
         """Return some bytes of an object."""
-        with told():
+        with translate_errors():
             return bytes(obstore.get_range(self._store, key, start=start, length=length))
 
-    def listed(self, folder: str) -> Generator[Any]:
+    def list_objects(self, folder: str) -> Generator[Any]:
         """Yield what is known of every object in *folder*: path, size and last_modified."""
         store: Any = self._store
-        with told():
+        with translate_errors():
             for batch in store.list(prefix=folder):
                 yield from batch
 
     def delete(self, key: str) -> None:
         """Remove an object."""
-        with told():
+        with translate_errors():
             obstore.delete(self._store, key)
 
     def remove_unfinished(self, seconds: float) -> None:
@@ -124,7 +124,7 @@ def _directory(settings: ObjectStorage) -> Path | None:
     return Path(unquote(url.path)) if url.scheme == "file" else None
 
 
-def _opened(settings: ObjectStorage, seconds: float) -> LocalStore | S3Store:
+def _open_store(settings: ObjectStorage, seconds: float) -> LocalStore | S3Store:
     if directory := _directory(settings):
         make_private(directory)
         return LocalStore(directory, automatic_cleanup=False)
@@ -169,7 +169,7 @@ class ObjectStoreError(OSError):
 
 
 @contextmanager
-def told() -> Generator[None]:
+def translate_errors() -> Generator[None]:
     """Turn the library's errors into those of files: its texts name addresses and keys, which are nobody's business.
 
     Raises:
@@ -186,10 +186,10 @@ def told() -> Generator[None]:
     except BaseError as error:
         if type(error).__name__ == "AlreadyExistsError":
             raise FileExistsError(errno.EEXIST, "there is such an object") from None
-        raise _explained(type(error).__name__, str(error)) from None
+        raise _explain(type(error).__name__, str(error)) from None
 
 
-def _explained(kind: str, text: str) -> ObjectStoreError:
+def _explain(kind: str, text: str) -> ObjectStoreError:
     status, code, system = (found[1] if (found := seen.search(text)) else "" for seen in (_STATUS, _CODE, _SYSTEM))
     LOG.warning("the object store: %s %s %s", kind, status or (system and f"os error {system}"), code)
     if (system and int(system) in _FULL) or status == "507" or "Full" in code or "Quota" in code:

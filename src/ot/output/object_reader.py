@@ -32,7 +32,7 @@ class ObjectReader(io.RawIOBase):
         self._ahead = LEAST
 
     @classmethod
-    def opened(cls, place: ObjectPlace, key: str, size: int) -> BinaryIO:
+    def open(cls, place: ObjectPlace, key: str, size: int) -> BinaryIO:
         """Return the content as a file."""
         return io.BufferedReader(cls(place, key, size))
 

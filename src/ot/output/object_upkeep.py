@@ -34,7 +34,7 @@ class ListedObject:
     since: datetime
 
     @classmethod
-    def listed(cls, entry: Any) -> ListedObject:
+    def from_entry(cls, entry: Any) -> ListedObject:
         """Return what the store's *entry* says."""
         return cls(entry["path"], entry["size"], entry["last_modified"])
 
@@ -64,13 +64,13 @@ class ObjectUpkeep:
         self._stored: dict[str, int] = {}
         self._count = 0
 
-    def begun(self, handle: str) -> None:
+    def note_start(self, handle: str) -> None:
         """Take note of a result before it can be listed: the newest is not the one to remove."""
         with self._lock:
             self._count += 1
             _remember(self._stored, handle, self._count)
 
-    def added(self, size: int) -> None:
+    def add(self, size: int) -> None:
         """Count a result that was stored; start looking after the folder where that is due."""
         with self._lock:
             self._total += size
@@ -91,7 +91,7 @@ class ObjectUpkeep:
     def _work(self) -> None:
         try:
             before = self._total
-            total = self._cleared()
+            total = self._clear()
             with self._lock:
                 self._total += total - before
         except OSError as error:
@@ -100,9 +100,9 @@ class ObjectUpkeep:
             self._next_listing = time.monotonic() + LIST_SECONDS
             self._working = None
 
-    def _cleared(self) -> int:
+    def _clear(self) -> int:
         """Remove what is too old, then the oldest of what is too much; return the bytes that are left."""
-        kept = sorted(map(ListedObject.listed, self._place.listed(self._folder)), key=self._age)
+        kept = sorted(map(ListedObject.from_entry, self._place.list_objects(self._folder)), key=self._age)
         kept = [entry for entry in kept if not self._is_removed_for_age(entry)]
         total = sum(entry.size for entry in kept)
         most = self._most * SLACK if total > self._most else self._most

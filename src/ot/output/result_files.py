@@ -20,7 +20,7 @@ from ot.files.no_links import (
     DIRECTORY,
     NO_LINK,
     READ,
-    closed_if_refused,
+    close_if_refused,
     names_in,
     open_directory,
     require_regular,
@@ -99,7 +99,7 @@ class ResultDirectory:
             OSError: It is missing, a link, or anything but a regular file.
         """
         fd = os.open(self._at(name), READ | NO_LINK, dir_fd=self._fd)
-        with closed_if_refused(fd) as found:
+        with close_if_refused(fd) as found:
             require_regular(found, name)
         return os.fdopen(fd, "rb", buffering=0)
 
@@ -169,7 +169,7 @@ def lock(fd: int) -> bool:
 
 def _open_private(path: Path, below: Path | None) -> int:
     fd = os.open(path, DIRECTORY) if below is None else open_directory(path, below=below)
-    with closed_if_refused(fd) as found:
+    with close_if_refused(fd) as found:
         if found.st_uid != os.geteuid():
             raise ResultError(f"{path} belongs to another user; set output.result_store_dir to a directory of your own")
         if found.st_mode & stat.S_ISVTX:

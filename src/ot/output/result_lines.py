@@ -56,7 +56,7 @@ class LineIndexBuilder:
         return _little_endian(self._newlines).tobytes()
 
 
-def counted_blocks(chunks: Iterable[bytes | str], index: LineIndexBuilder, max_bytes: int) -> Iterator[bytearray]:
+def count_blocks(chunks: Iterable[bytes | str], index: LineIndexBuilder, max_bytes: int) -> Iterator[bytearray]:
     """Yield *chunks* as whole blocks, the last one aside, each counted by *index* before.
 
     Raises:
@@ -85,12 +85,12 @@ def _pieces(chunks: Iterable[bytes | str]) -> Iterator[bytes]:
     """Yield *chunks* as bytes, large ones a part at a time: encoding one whole would double it."""
     for chunk in (chunks,) if isinstance(chunks, str | bytes) else chunks:
         if len(chunk) > FLUSH:
-            yield from (_encoded(chunk[start : start + FLUSH]) for start in range(0, len(chunk), FLUSH))
+            yield from (_encode(chunk[start : start + FLUSH]) for start in range(0, len(chunk), FLUSH))
         else:
-            yield _encoded(chunk)
+            yield _encode(chunk)
 
 
-def _encoded(chunk: bytes | str) -> bytes:
+def _encode(chunk: bytes | str) -> bytes:
     # A lone surrogate cannot be stored as UTF-8; its escape says what was there.
     return chunk.encode(errors="backslashreplace") if isinstance(chunk, str) else chunk
 

@@ -56,7 +56,7 @@ class ResultObjects:
         """Remove what has expired, whoever stored it."""
         ttl = timedelta(seconds=self._output.result_ttl)
         try:
-            for entry in map(ListedObject.listed, islice(self._place.listed(FOLDER), SWEEP_MOST)):
+            for entry in map(ListedObject.from_entry, islice(self._place.list_objects(FOLDER), SWEEP_MOST)):
                 if is_over(entry, self._clock(), ttl):
                     removed(self._place, entry)
             self._place.remove_unfinished(SWEEP_SECONDS)

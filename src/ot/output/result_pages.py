@@ -119,7 +119,7 @@ class PageReader:
     def _matching(self, query: PageQuery) -> ResultPage:
         find = finder(query.search)
         clock = _Deadline()
-        page = self._found(query, matching(clock.watch(self._lines.blocks()), find))
+        page = self._page_hits(query, matching(clock.watch(self._lines.blocks()), find))
         if clock.stopped_at is None:
             return page
         note = (
@@ -129,14 +129,14 @@ class PageReader:
 
     def _closest(self, query: PageQuery) -> ResultPage:
         found = closest(self._lines.blocks(), query.search, FUZZY_SECONDS)
-        page = self._found(query, iter(found.hits))
+        page = self._page_hits(query, iter(found.hits))
         if found.stopped_at is not None:
             return _with_note(page, f"only the lines before {found.stopped_at:,} were compared", page.has_more)
         if len(found.hits) == MAX_FUZZY_RESULTS and not page.has_more:
             return _with_note(page, f"a fuzzy search finds at most {MAX_FUZZY_RESULTS:,} lines", has_more=False)
         return page
 
-    def _found(self, query: PageQuery, hits: Iterator[LineHit]) -> ResultPage:
+    def _page_hits(self, query: PageQuery, hits: Iterator[LineHit]) -> ResultPage:
         hits = islice(hits, query.offset - 1, None)
         lines: list[str] = []
         numbers: list[int] = []

@@ -65,7 +65,7 @@ def finder(pattern: str) -> Find:
         raise ValueError(f"search cannot use {anchor[1]}: it looks at one line at a time, whose ends are ^ and $")
     if _LINE_MODE_OFF.search(pattern):
         raise ValueError("search cannot turn off (?m): it looks at one line at a time")
-    regex = _compiled(pattern)
+    regex = _compile(pattern)
     return lambda lines, start: found.start() if (found := regex.search(lines, start)) else -1
 
 
@@ -133,7 +133,7 @@ def _scores(block: LineBlock, wanted: str, cutoff: float) -> list[tuple[float, i
     return [(-score, number) for _, score, number in found]
 
 
-def _compiled(pattern: str) -> Any:
+def _compile(pattern: str) -> Any:
     try:
         import re2  # noqa: PLC0415 - it has no wheel for every platform, and only searches need it
     except ImportError:

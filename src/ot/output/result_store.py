@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from ot.errors import ResultError, ResultExpired, ResultNotFound
 from ot.output.result_blobs import HANDLE, Form, HandleTaken, ResultBlobs, ResultMeta, Sealed, is_older
-from ot.output.result_lines import LineIndexBuilder, LineReader, counted_blocks
+from ot.output.result_lines import LineIndexBuilder, LineReader, count_blocks
 from ot.output.result_pages import PageQuery, PageReader, ResultPage
 from ot.output.result_values import ResultValues, plain_errors
 
@@ -82,7 +82,7 @@ class ResultStore:
             )
             return Sealed(meta, index.to_bytes())
 
-        return self._blobs_of(owner).put(handle, counted_blocks(chunks, index, self._max_total_bytes), seal)
+        return self._blobs_of(owner).put(handle, count_blocks(chunks, index, self._max_total_bytes), seal)
 
     def describe(self, handle: str, *, owner: str) -> ResultMeta:
         """Return what is known about a result.
@@ -91,7 +91,7 @@ class ResultStore:
             ResultNotFound: This owner has no such result.
             ResultExpired: It is older than the TTL.
         """
-        with self._found(handle, owner) as meta:
+        with self._find(handle, owner) as meta:
             return meta
 
     def page(self, handle: str, *, owner: str, **query: Any) -> ResultPage:
@@ -133,7 +133,7 @@ class ResultStore:
             ResultExpired: It is older than the TTL.
             ResultError: It cannot be read.
         """
-        with self._found(handle, owner) as meta, self._content(meta) as content:
+        with self._find(handle, owner) as meta, self._content(meta) as content:
             yield content
 
     def _now(self) -> datetime:
@@ -141,7 +141,7 @@ class ResultStore:
 
     @contextmanager
     def _reading(self, handle: str, owner: str) -> Generator[tuple[ResultMeta, LineReader]]:
-        with self._found(handle, owner) as meta, self._content(meta) as content:
+        with self._find(handle, owner) as meta, self._content(meta) as content:
             try:
                 lines = LineReader(content, self._blobs_of(owner).index(meta), meta.size_bytes, meta.total_lines)
             except FileNotFoundError:
@@ -151,7 +151,7 @@ class ResultStore:
             yield meta, lines
 
     @contextmanager
-    def _found(self, handle: object, owner: str) -> Generator[ResultMeta]:
+    def _find(self, handle: object, owner: str) -> Generator[ResultMeta]:
         if not isinstance(handle, str) or not HANDLE.fullmatch(handle):
             raise ResultNotFound(ascii(handle[:64])[1:-1] if isinstance(handle, str) else type(handle).__name__)
         try:

@@ -83,13 +83,13 @@ class ResultValues:
         at, here = self._places.root, "."
         for step in steps:
             at, here = self._step(at, step, here), join(here, step)
-        return {"path": here, **self._made_of(at), "next": self._advice(at, here)}
+        return {"path": here, **self._outline(at), "next": self._advice(at, here)}
 
     # ---------------------------------------------------------------- the way to a value
 
     def _value(self, at: int, steps: tuple[Step, ...], path: str) -> Any:
         if not steps:
-            return self._decoded(at, path)
+            return self._decode(at, path)
         step, rest = steps[0], steps[1:]
         if not isinstance(step, slice):
             return self._value(self._step(at, step, path), rest, join(path, step))
@@ -126,7 +126,7 @@ class ResultValues:
         first, last, _ = part.indices(self._places.length("list", listed))
         return first, max(first, last)
 
-    def _decoded(self, at: int, path: str) -> Any:
+    def _decode(self, at: int, path: str) -> Any:
         try:
             end = self._end(at)
         except TooFar:
@@ -187,15 +187,15 @@ class ResultValues:
             first = str(key) if first is None else first
         return first
 
-    def _made_of(self, at: int) -> dict[str, Any]:
+    def _outline(self, at: int) -> dict[str, Any]:
         kind, listed = self._places.container(at)
         if kind == "list":
-            return self._made_of_list(listed)
+            return self._outline_list(listed)
         if kind:
-            return self._made_of_dict(kind, listed)
+            return self._outline_dict(kind, listed)
         return {"type": self._type(at), "size_bytes": self._places.reader.end_of(at) - at}
 
-    def _made_of_list(self, listed: int) -> dict[str, Any]:
+    def _outline_list(self, listed: int) -> dict[str, Any]:
         looked_at = list(self._places.items(listed, 0, LOOKED_AT))
         outline: dict[str, Any] = {
             "type": "list",
@@ -207,7 +207,7 @@ class ResultValues:
             outline["keys_of_first"] = [str(key) for key, _ in islice(self._places.entries(*first), SHOWN_KEYS)]
         return outline
 
-    def _made_of_dict(self, kind: str, listed: int) -> dict[str, Any]:
+    def _outline_dict(self, kind: str, listed: int) -> dict[str, Any]:
         keys = {str(key): self._type(place) for key, place in islice(self._places.entries(kind, listed), SHOWN_KEYS)}
         length = self._length(kind, listed)
         more = {"more_keys": length["length"] - len(keys)} if length["length"] > len(keys) else {}

@@ -38,14 +38,14 @@ def redact(text: str, *, in_json: bool = False) -> str:
     """
     pattern, backslash = (IN_JSON, "\\\\") if in_json else (IN_TEXT, "\\")
     written, end = StringIO(), 0
-    for found in _found(pattern, text):
+    for found in _find(pattern, text):
         written.write(text[end : found.start()])
         written.write(f"[REDACTED:{found.lastgroup}]" if found.lastgroup else f"{backslash}u{{{ord(found[0]):x}}}")
         end = found.end()
     return written.getvalue() + text[end:]
 
 
-def _found(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def _find(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Yield what the pattern finds; the text is searched a piece at a time, for a search holds up other threads."""
     place = 0
     while place < len(text):

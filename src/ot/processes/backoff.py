@@ -42,7 +42,7 @@ class Backoff:
         """How long calls are still refused; nothing when they are not."""
         return max(self._until - self._clock(), 0.0)
 
-    def failed(self, why: str = "", *, is_start: bool = False) -> None:
+    def note_failure(self, why: str = "", *, is_start: bool = False) -> None:
         """Take note of a failure; that of a start costs a pause even when it is the first."""
         now = self._clock()
         self.why = why
@@ -58,7 +58,7 @@ class Backoff:
         """Let nobody try for *seconds*, as far as that is a pause and not a giving up."""
         self._until = max(self._until, self._clock() + min(seconds, LONGEST_HOLD))
 
-    def worked(self) -> None:
+    def note_success(self) -> None:
         """Take note of an answered call: pauses begin anew, unless the last failure is too recent."""
         last = self._failures[-1] if self._failures else None
         if self._window is None or last is None or self._clock() - last > self._window:

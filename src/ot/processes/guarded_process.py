@@ -135,7 +135,7 @@ class GuardedProcess:
         spawned = spawn(argv, env, cwd, memory_mb or 0, processes, keep_unread=keep_unread)
         process = GuardedProcess(spawned, argv, processes, ring, on_output)
         try:
-            await process._started()
+            await process._await_start()
         except BaseException:
             process.kill()
             raise
@@ -206,7 +206,7 @@ class GuardedProcess:
         self._writer, _ = await loop.connect_write_pipe(lambda: writing, self._spawned.stdin)
         self.stdin = asyncio.StreamWriter(self._writer, writing, None, loop)
 
-    async def _started(self) -> None:
+    async def _await_start(self) -> None:
         await self._connected.wait()
         await self._told.wait()
         words = self._words()

@@ -38,7 +38,7 @@ class AnnouncedTool:
     returns: str = ""
     format: str | None = None
 
-    def applied_to(self, tool: Tool) -> Tool:
+    def apply_to(self, tool: Tool) -> Tool:
         """Return *tool* with this signature: its arguments are checked and cross as those of a pack do."""
         target = replace(ProxyTarget.of(tool.target), names={}, form=FORM).text()
         return replace(
@@ -60,7 +60,7 @@ def announcement(tool: Tool) -> dict[str, Any]:
     return told | {key: text for key, text in {"returns": tool.returns, "format": tool.format}.items() if text}
 
 
-def announced_tool(definition: Mapping[str, Any]) -> AnnouncedTool | None:
+def read_announced_tool(definition: Mapping[str, Any]) -> AnnouncedTool | None:
     """Return what a server's *definition* announces in a form that is known here; nothing where it does not fit."""
     told = form_of(definition)
     if told is None:
@@ -99,11 +99,11 @@ def revision_of(told: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
 
 def form_of(carrier: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return what a definition or a result says to a OneTool, if it is in a form that is known here."""
-    found = told_in(carrier)
+    found = read_meta(carrier)
     return found if found.get("form") == FORM else None
 
 
-def told_in(carrier: Mapping[str, Any]) -> Mapping[str, Any]:
+def read_meta(carrier: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what a definition, a result or a block says to a OneTool, in whatever form."""
     return mapping_of(mapping_of(carrier.get("_meta")).get(META))
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from ot.registry.extension_source import SUFFIX, Extension
-from ot.registry.pack_needs import declared_needs
+from ot.registry.pack_needs import read_needs
 
 SHARED = "_shared"
 """The directory whose files each of these packs gets beside its own."""
@@ -33,7 +33,7 @@ def _extension(folder: Path, files: Mapping[str, Path]) -> Extension:
         LazyFiles(files),
         bundled=True,
         state=_state(files),
-        find_needs=lambda: declared_needs(main.read_text(encoding="utf-8")),
+        find_needs=lambda: read_needs(main.read_text(encoding="utf-8")),
     )
 
 

@@ -66,7 +66,7 @@ class Extension:
     @cached_property
     def needs(self) -> Needs:
         """What gives the names that the pack lists under a kind of need."""
-        return self.find_needs() if self.find_needs else self.source.required
+        return self.find_needs() if self.find_needs else self.source.read_requirements
 
     def pack(self) -> Pack:
         """Return the pack, whose tools are carried out by a worker."""
@@ -90,7 +90,7 @@ def extensions_of_user(global_dir: Path) -> list[Extension]:
         return []
     taken = ((folder, take_snapshot(folder)) for folder in folders if folder.is_dir())
     return [
-        _checked(Extension(folder.name, folder, found.contents, problem="; ".join(found.problems[:3])))
+        _check(Extension(folder.name, folder, found.contents, problem="; ".join(found.problems[:3])))
         for folder, found in taken
     ]
 
@@ -106,10 +106,10 @@ def extensions_of_project(snapshot: Snapshot | None) -> list[Extension]:
         if root == TOOLS and slash:
             packs.setdefault(pack, {})[file] = data
     places = ((name, snapshot.root / TOOLS / name, files) for name, files in packs.items())
-    return [_checked(Extension(name, place, files, of_project=True)) for name, place, files in places]
+    return [_check(Extension(name, place, files, of_project=True)) for name, place, files in places]
 
 
-def _checked(extension: Extension) -> Extension:
+def _check(extension: Extension) -> Extension:
     return replace(extension, problem=extension.problem or _wrong(extension))
 
 

@@ -33,7 +33,7 @@ def installed_packs() -> list[Pack]:
 def _reader(found: Hook) -> Callable[[], Iterable[Tool]]:
     def read() -> list[Tool]:
         if found.attribute:
-            return declared_tools(found)
+            return load_declared_tools(found)
         try:
             spec = find_spec(found.module)
         except (ImportError, ValueError) as error:
@@ -45,7 +45,7 @@ def _reader(found: Hook) -> Callable[[], Iterable[Tool]]:
     return read
 
 
-def declared_tools(found: Hook) -> list[Tool]:
+def load_declared_tools(found: Hook) -> list[Tool]:
     """Return the public functions of the object that *found* names; the module is imported for it.
 
     Raises:
@@ -68,7 +68,7 @@ def _tools_of(found: Hook, attributes: dict[str, Any]) -> list[Tool]:
     place = f"{found.module}:{found.attribute}"
     plain = tools_of_functions(found.name, functions)
     placed = [replace(tool, target=f"{place}.{tool.name}", doc=_as_called(tool)) for tool in plain]
-    return [_typed(tool, functions[tool.name]) for tool in placed]
+    return [_add_types(tool, functions[tool.name]) for tool in placed]
 
 
 def _as_called(tool: Tool) -> str:
@@ -76,7 +76,7 @@ def _as_called(tool: Tool) -> str:
     return re.sub(rf"^(\s*){tool.name}\(", rf"\1{tool.full_name}(", tool.doc, flags=re.M)
 
 
-def _typed(tool: Tool, function: Callable[..., Any]) -> Tool:
+def _add_types(tool: Tool, function: Callable[..., Any]) -> Tool:
     """Return the tool with what the argument model of *function* says, if it has one."""
     from mcp_core import arguments_model, returned_schema  # noqa: PLC0415 - these packs alone need pydantic's models
     from mcp_core.consent import consent_warning  # noqa: PLC0415 - as above
@@ -90,7 +90,7 @@ def _typed(tool: Tool, function: Callable[..., Any]) -> Tool:
     return replace(
         tool,
         doc=f"{head} {warning}{gap}{rest}" if warning else tool.doc,
-        parameters=tuple(_described(parameter, schema) for parameter in tool.parameters),
+        parameters=tuple(_describe(parameter, schema) for parameter in tool.parameters),
         returns=python_type(returned) if returned else _short(tool.returns),
         destructive=bool(warning),
         read_only=model.read_only,
@@ -98,7 +98,7 @@ def _typed(tool: Tool, function: Callable[..., Any]) -> Tool:
     )
 
 
-def _described(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
+def _describe(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
     described: dict[str, Any] = schema["properties"].get(parameter.name, {})
     # A program cannot construct the pack's own classes, so their keys or choices are shown instead.
     kind = python_type(described, schema) if "$ref" in str(described) else _short(parameter.annotation)

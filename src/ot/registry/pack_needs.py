@@ -18,7 +18,7 @@ def no_needs(kind: str) -> tuple[str, ...]:
     return ()
 
 
-def declared_needs(text: str) -> Needs:
+def read_needs(text: str) -> Needs:
     """Return what a bundled pack's file declares, found without parsing all of it."""
     found = DECLARED.search(text)
     needs: dict[str, list[str]] = ast.literal_eval(found[1]) if found else {}

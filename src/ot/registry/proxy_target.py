@@ -61,6 +61,6 @@ class ProxyTarget:
         """The server, as far as what is learned of its tools depends on it."""
         return ServerIdentity(self.server, self.written)
 
-    def sent(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def rename_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return *arguments* under the names that the server knows."""
         return {self.names.get(name, name): value for name, value in arguments.items()}

@@ -106,12 +106,12 @@ class _Types:
                 return self._choice(schema, choices, depth)
         if parts := schemas(schema.get("allOf")):
             return self._all(schema, parts, depth)
-        return self._typed(schema, depth)
+        return self._write_type(schema, depth)
 
     def _choice(self, schema: Schema, choices: Sequence[Any], depth: int) -> str:
         text = _union(self.text(choice, depth) for choice in choices)
         # Choices that only say which keys belong together tell less than the schema around them.
-        return self._typed(schema, depth) if text == "Any" or "properties" in schema else text
+        return self._write_type(schema, depth) if text == "Any" or "properties" in schema else text
 
     def _all(self, schema: Schema, parts: Sequence[Any], depth: int) -> str:
         with self._no_loop(f"allOf {id(parts[0])}") as looped:
@@ -119,11 +119,11 @@ class _Types:
                 return "dict"
             if len(parts) == 1 and "properties" not in schema:
                 return self.text(parts[0], depth)
-            merged = merged_object(schema, self._root)
+            merged = merge_object(schema, self._root)
             if merged["properties"]:
                 return self._object(merged, depth)
             texts = [text for part in parts if (text := self.text(part, depth)) != "Any"]
-            return texts[0] if texts else self._typed(schema, depth)
+            return texts[0] if texts else self._write_type(schema, depth)
 
     @contextmanager
     def _no_loop(self, what: str) -> Generator[bool]:
@@ -142,7 +142,7 @@ class _Types:
         kind = as_schema(target).get("type")
         return NAMES.get(kind, "dict") if isinstance(kind, str) else "dict"
 
-    def _typed(self, schema: Schema, depth: int) -> str:
+    def _write_type(self, schema: Schema, depth: int) -> str:
         kind = schema.get("type")
         if isinstance(kind, list | tuple):
             return _union(self._of_kind(one, schema, depth) for one in cast("Sequence[Any]", kind)[:8])
@@ -184,16 +184,16 @@ def key_text(name: str) -> str:
     return clean if clean.isidentifier() else repr(clean)
 
 
-def merged_object(schema: Any, root: Any) -> dict[str, Any]:
+def merge_object(schema: Any, root: Any) -> dict[str, Any]:
     """Return ``properties`` and ``required`` of an object, those of its references and ``allOf`` parts included.
 
     Properties that only some of its choices have are there too, as optional ones.
     """
-    properties, required = _merged(schema, root, iter(range(MAX_PARTS)), MAX_DEPTH)
+    properties, required = _merge(schema, root, iter(range(MAX_PARTS)), MAX_DEPTH)
     return {"type": "object", "properties": properties, "required": list(dict.fromkeys(required))}
 
 
-def _merged(schema: Any, root: Any, left: Iterator[int], depth: int) -> tuple[dict[str, Any], list[str]]:
+def _merge(schema: Any, root: Any, left: Iterator[int], depth: int) -> tuple[dict[str, Any], list[str]]:
     found = as_schema(schema)
     properties: dict[str, Any] = {str(name): part for name, part in as_schema(found.get("properties")).items()}
     required = [name for name in schemas(found.get("required")) if isinstance(name, str)]
@@ -201,11 +201,11 @@ def _merged(schema: Any, root: Any, left: Iterator[int], depth: int) -> tuple[di
         return properties, required
     referred = [resolve(root, found["$ref"])] if "$ref" in found else []
     for part in [*referred, *schemas(found.get("allOf"))]:
-        more, needed = _merged(part, root, left, depth - 1)
+        more, needed = _merge(part, root, left, depth - 1)
         properties |= {name: part for name, part in more.items() if name not in properties}
         required += needed
     for part in [*schemas(found.get("anyOf")), *schemas(found.get("oneOf"))]:
-        more, _ = _merged(part, root, left, depth - 1)
+        more, _ = _merge(part, root, left, depth - 1)
         properties |= {name: part for name, part in more.items() if name not in properties}
     return properties, required
 
@@ -235,7 +235,7 @@ def _literal(values: Sequence[Any]) -> str:
 
 def parameters_of_schema(schema: Any) -> tuple[tuple[Parameter, ...], Mapping[str, str]]:
     """Return the parameters, required ones first, and the original names of those that had to be renamed."""
-    merged = merged_object(schema, schema)
+    merged = merge_object(schema, schema)
     # A name may be required and described nowhere: without a parameter, no call would ever fit.
     bare = {name: True for name in merged["required"] if name not in merged["properties"]}
     properties: dict[str, Any] = dict(list({**merged["properties"], **bare}.items())[:MAX_PARAMETERS])

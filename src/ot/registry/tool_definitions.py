@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from ot.registry.proxy_target import PROXY, ProxyTarget
-from ot.registry.schema_types import as_schema, merged_object, resolve, schemas
+from ot.registry.schema_types import as_schema, merge_object, resolve, schemas
 from ot.registry.tool import Parameter, Tool, signature_text
 from ot.registry.tool_registry import ToolRegistry
 
@@ -64,7 +64,7 @@ class ToolDefinitions:
         self._tools = tuple(tools)
 
     @classmethod
-    def chosen(cls, registry: ToolRegistry, patterns: Sequence[str] = ("*",)) -> ToolDefinitions:
+    def choose(cls, registry: ToolRegistry, patterns: Sequence[str] = ("*",)) -> ToolDefinitions:
         """Define the tools whose ``pack.name``, or whose pack, fits one of the patterns."""
         names = ((tool, (tool.full_name, tool.pack)) for tool in registry.tools())
         return cls(tool for tool, known in names if any(fnmatchcase(name, p) for name in known for p in patterns))
@@ -98,7 +98,7 @@ def parameters_schema(tool: Tool) -> Schema:
     if tool.input_schema is not None:
         return _own_schema(tool, tool.input_schema)
     named = [parameter for parameter in tool.parameters if parameter.kind not in ("args", "kwargs")]
-    described = _described(tool)
+    described = _describe_parameters(tool)
     return {
         "type": "object",
         "properties": {parameter.name: _property(parameter, described) for parameter in named},
@@ -113,7 +113,7 @@ def _own_schema(tool: Tool, schema: Mapping[str, Any]) -> Schema:
     known = {original: name for name, original in names.items()}
     own = {key: value for key, value in schema.items() if key not in REFUSED}
     # What the words that are left out say about parameters is said here.
-    merged = merged_object(schema, schema)
+    merged = merge_object(schema, schema)
     own |= {
         "type": "object",
         "properties": {known.get(name, name): part for name, part in merged["properties"].items()},
@@ -124,17 +124,17 @@ def _own_schema(tool: Tool, schema: Mapping[str, Any]) -> Schema:
 def possible_names(pack: str, name: str) -> tuple[str, str]:
     """Return the names that a tool may be defined under: the plain one, and the one with a mark."""
     plain = f"{pack}_{name}"
-    return plain, _marked(f"{pack}.{name}", plain)
+    return plain, _mark_name(f"{pack}.{name}", plain)
 
 
 def _name(tool: Tool, plain: str, *, unique: bool) -> str:
     legal = re.sub(r"[^a-zA-Z0-9_-]", "_", plain)
     if unique and legal == plain and len(plain) <= MAX_NAME and not MARKED.search(plain):
         return plain
-    return _marked(tool.full_name, plain)
+    return _mark_name(tool.full_name, plain)
 
 
-def _marked(full_name: str, plain: str) -> str:
+def _mark_name(full_name: str, plain: str) -> str:
     # `a_b.c` and `a.b_c` would be one name; a piece of the full name's hash tells them apart, the same at every start.
     # A name that looks marked gets a mark, too: no server can offer a tool under the marked name of another's.
     mark = hashlib.sha256(full_name.encode(errors="replace")).hexdigest()[:12]
@@ -147,7 +147,7 @@ def _description(tool: Tool) -> str:
     return text if len(text) <= MAX_DESCRIPTION else text[: MAX_DESCRIPTION - 3] + "..."
 
 
-def _described(tool: Tool) -> dict[str, str]:
+def _describe_parameters(tool: Tool) -> dict[str, str]:
     """Return what is said of each parameter: by itself, or in the docstring."""
     from griffe import Docstring, DocstringSectionKind, Parser  # noqa: PLC0415 - only definitions need it, at 90 ms
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ot.errors import ToolUnavailable
-from ot.registry.pack_needs import declared_needs
+from ot.registry.pack_needs import read_needs
 from ot.registry.tool import Tool, parameters_of_function, parameters_of_node, returns_of_function
 from ot.registry.tool_registry import Pack, ToolRegistry
 
@@ -42,7 +42,7 @@ class ToolLoader:
 
 
 def _needs(file: Path, kind: str) -> tuple[str, ...]:
-    return declared_needs(file.read_text(encoding="utf-8"))(kind)
+    return read_needs(file.read_text(encoding="utf-8"))(kind)
 
 
 def read_pack_file(file: Path, *, pack: str, target: str) -> list[Tool]:
@@ -60,7 +60,7 @@ def read_pack_file(file: Path, *, pack: str, target: str) -> list[Tool]:
     return PackSource(pack, file.name, source).tools(target=target)
 
 
-def loaded_tool(registry: ToolRegistry, pack: str, name: str) -> Tool | None:
+def load_tool(registry: ToolRegistry, pack: str, name: str) -> Tool | None:
     """Return the tool ``pack.name``, its pack read now if it was not yet, or None when there is no such tool."""
     found = registry.packs.get(pack)
     return found.tools.get(name) if found and not found.broken else None
@@ -97,7 +97,7 @@ class PackSource:
         self._pack = pack
         tree = _parse(pack, file, source)
         self._constants = _constants(tree)
-        self._types = named_types(tree)
+        self._types = find_named_types(tree)
         _check_name(self._constants, pack)
         self._functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
         for node in tree.body:
@@ -110,14 +110,14 @@ class PackSource:
         Raises:
             ToolUnavailable: ``__all__``, what marks functions, or what they need is malformed.
         """
-        destructive, read_only, pure = map(self._marked, MARKS)
-        needs = self._needed()
+        destructive, read_only, pure = map(self._read_mark, MARKS)
+        needs = self._read_needs()
         return [
             Tool(
                 pack=self._pack,
                 name=name,
-                parameters=parameters_of_node(node, lambda part: written_type(part, self._types)),
-                returns=written_type(node.returns, self._types),
+                parameters=parameters_of_node(node, lambda part: write_type(part, self._types)),
+                returns=write_type(node.returns, self._types),
                 doc=ast.get_docstring(node) or "",
                 target=f"{target}:{name}",
                 destructive=name in destructive,
@@ -130,14 +130,14 @@ class PackSource:
             for node in self._functions[name]
         ]
 
-    def _marked(self, mark: str) -> frozenset[str]:
+    def _read_mark(self, mark: str) -> frozenset[str]:
         """Return the functions that the file names in *mark*; a mark that cannot be read must not pass silently."""
         names = _names(self._constants.get(mark, ()))
         if names is None or not self._functions.keys() >= set(names):
             raise ToolUnavailable(self._pack, f"{mark} must be a list of names of the file's functions, written out")
         return frozenset(names)
 
-    def _needed(self) -> dict[str, tuple[str, ...]]:
+    def _read_needs(self) -> dict[str, tuple[str, ...]]:
         """Return the tools whose permission each function needs; what cannot be read must not pass silently."""
         found: object = self._constants.get(NEEDS, {})
         listed = cast("dict[object, object]", found) if isinstance(found, dict) else {None: None}
@@ -148,7 +148,7 @@ class PackSource:
             raise ToolUnavailable(self._pack, f"{NEEDS} must be like {like}")
         return needs
 
-    def required(self, kind: str) -> tuple[str, ...]:
+    def read_requirements(self, kind: str) -> tuple[str, ...]:
         """Return what ``__ot_requires__`` lists under *kind*.
 
         Raises:
@@ -198,12 +198,12 @@ def _constants(tree: ast.Module) -> dict[str, Any]:
     return {
         name: _literal(value)
         for node in tree.body
-        for name, value in _assigned(node)
+        for name, value in _find_assigned(node)
         if name in ("pack", "__all__", "__ot_requires__", NEEDS, *MARKS)
     }
 
 
-def _assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
+def _find_assigned(node: ast.stmt) -> Iterator[tuple[str, ast.expr | None]]:
     match node:
         case ast.Assign(targets=targets, value=value):
             yield from ((target.id, value) for target in targets if isinstance(target, ast.Name))
@@ -252,7 +252,7 @@ type Named = ast.ClassDef | ast.expr
 """A TypedDict, or what another name of a type stands for."""
 
 
-def named_types(tree: ast.Module) -> dict[str, Named]:
+def find_named_types(tree: ast.Module) -> dict[str, Named]:
     """Return the classes of a file that are TypedDicts, or begin as one of the file, and its other names of types."""
     found: dict[str, Named] = {}
     for node in tree.body:
@@ -270,7 +270,7 @@ def named_types(tree: ast.Module) -> dict[str, Named]:
     return found
 
 
-def written_type(annotation: ast.expr | None, named: Mapping[str, Named]) -> str:
+def write_type(annotation: ast.expr | None, named: Mapping[str, Named]) -> str:
     """Return *annotation* as a reader wants it: ``List[Listed]`` is ``list[{path: str, size: int}]``."""
     return _text(annotation, named, MAX_DEPTH) if annotation is not None else ""
 

@@ -75,7 +75,7 @@ class Pack:
             return error.why
 
 
-def hidden_pack(server: str, pack: str) -> str:
+def describe_hidden_pack(server: str, pack: str) -> str:
     """Return a note that a server replaces a bundled pack, and how to use both."""
     return (
         f"The server '{server}' replaces the bundled pack '{pack}': to use both, give the server another name in "
@@ -147,7 +147,7 @@ class ToolRegistry:
             if why := self.pack(pack).left_out.get(name):
                 note = f"It is left out: {why}"
             else:
-                note = hidden_pack(self.pack(pack).server, pack) if pack in self.hidden else ""
+                note = describe_hidden_pack(self.pack(pack).server, pack) if pack in self.hidden else ""
             nearest = nearest_of(name, {known: _words(tool) for known, tool in tools.items()})
             meant = (
                 [known for known in _tools_for_word(pack, name) if known in tools] if self.pack(pack).bundled else []

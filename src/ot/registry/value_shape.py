@@ -126,7 +126,7 @@ def merge(one: Shape, other: Shape) -> Shape:
         found = one if one.keys is not None else other
         merged = replace(merged, keys=found.keys, optional=found.optional)
     else:
-        merged = replace(merged, **_merged_keys(one, other))
+        merged = replace(merged, **_merge_keys(one, other))
     too_many = merged.keys is not None and (merged.values is not None or len(merged.keys) > MAX_KEYS)
     return _by_key(merged) if too_many else merged
 
@@ -135,7 +135,7 @@ def _either(one: Shape | None, other: Shape | None) -> Shape | None:
     return merge(one, other) if one is not None and other is not None else one or other
 
 
-def _merged_keys(one: Shape, other: Shape) -> dict[str, Any]:
+def _merge_keys(one: Shape, other: Shape) -> dict[str, Any]:
     first, second = one.keys or {}, other.keys or {}
     keys = {key: merge(first.get(key, NOTHING), second.get(key, NOTHING)) for key in {**first, **second}}
     return {"keys": keys, "optional": one.optional | other.optional | (first.keys() ^ second.keys())}

@@ -25,7 +25,7 @@ class Header:
         self.argv = argv
         self.environ = environ
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """Return the bytes to send; none of the fields can hold a zero byte, so these divide them."""
         variables = [name + b"=" + value for name, value in self.environ.items()]
         body = b"\0".join([self.key, self.cwd, b"%d" % len(self.argv), *self.argv, *variables])

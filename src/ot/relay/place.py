@@ -56,7 +56,7 @@ class Place:
         self.log = f"{base}.log"
 
 
-def switched_off() -> str:
+def why_switched_off() -> str:
     """Return why nothing is to be shared, as the user has said; empty where nothing says so."""
     if os.environ.get("ONETOOL_DAEMON", "").lower() in ("off", "0", "no", "false"):
         return "ONETOOL_DAEMON is off"

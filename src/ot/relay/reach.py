@@ -31,8 +31,8 @@ def reach_daemon(place: Place, header: Header) -> socket:
         NotNow: There is none and none could be started, or it ended meanwhile; it may work a moment later.
         Unshared: It refuses, or cannot be used from here.
     """
-    connection = _connected(place) or _started(place)
-    _greeted(connection, place, header)
+    connection = _connect(place) or _start_and_connect(place)
+    _greet(connection, place, header)
     return connection
 
 
@@ -42,9 +42,9 @@ def join_daemon(place: Place, header: Header) -> socket | None:
     Raises:
         Unshared: It refuses.
     """
-    connection = _connected(place)
+    connection = _connect(place)
     if connection:
-        _greeted(connection, place, header)
+        _greet(connection, place, header)
     return connection
 
 
@@ -54,9 +54,9 @@ def join_or_summon_daemon(place: Place, header: Header) -> socket | None:
     Raises:
         Unshared: As for ``reach_daemon``.
     """
-    connection = _connected(place)
+    connection = _connect(place)
     if connection and not _is_starting(place):
-        _greeted(connection, place, header)
+        _greet(connection, place, header)
         return connection
     if connection:
         connection.close()
@@ -64,21 +64,21 @@ def join_or_summon_daemon(place: Place, header: Header) -> socket | None:
     lock = _open_lock(place)
     try:
         if _is_locked(lock, place):
-            os.close(_spawned(place))
+            os.close(_spawn(place))
     finally:
         os.close(lock)
     return None
 
 
-def _greeted(connection: socket, place: Place, header: Header) -> None:
+def _greet(connection: socket, place: Place, header: Header) -> None:
     try:
-        _shake_hands(connection, place, header.packed())
+        _shake_hands(connection, place, header.pack())
     except BaseException:
         connection.close()
         raise
 
 
-def _connected(place: Place) -> socket | None:
+def _connect(place: Place) -> socket | None:
     connection = socket(AF_UNIX, SOCK_STREAM)
     try:
         connection.connect(place.socket)
@@ -113,14 +113,14 @@ def _number(data: bytes) -> int:
     return int.from_bytes(data, sys.byteorder)
 
 
-def _started(place: Place) -> socket:
+def _start_and_connect(place: Place) -> socket:
     """Return a connection to a daemon that this client or another one starts now."""
     lock = _open_lock(place)
     try:
-        connection = _locked_or_connected(place, lock)
+        connection = _lock_or_connect(place, lock)
         if connection is None:
             _start(place)
-            connection = _connected(place)
+            connection = _connect(place)
     finally:
         os.close(lock)
     if connection is None:
@@ -146,28 +146,28 @@ def _is_locked(lock: int, place: Place) -> bool:
     return True
 
 
-def _locked_or_connected(place: Place, lock: int) -> socket | None:
+def _lock_or_connect(place: Place, lock: int) -> socket | None:
     """Return nothing when this client is to start the daemon, else a connection to the one that another started."""
     until = time.monotonic() + LOCK_SECONDS
     while not _is_locked(lock, place):
-        if connection := _connected(place):
+        if connection := _connect(place):
             return connection
         if time.monotonic() > until:
             raise NotNow("another client has been starting the shared server for too long")
         time.sleep(PAUSE_SECONDS)
-    return _connected(place)
+    return _connect(place)
 
 
 def _start(place: Place) -> None:
     """Start the daemon, and return when it listens or has failed to."""
-    told = _spawned(place)
+    told = _spawn(place)
     in_time = select.select([told], [], [], START_SECONDS)[0]
     os.close(told)
     if not in_time:
         raise NotNow("the shared server takes too long to start")
 
 
-def _spawned(place: Place) -> int:
+def _spawn(place: Place) -> int:
     """Start the daemon, and return where it tells that it listens; the end of that tells that it has failed to."""
     told, tell = os.pipe()
     streams = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, tell, 1)]
@@ -202,7 +202,7 @@ def _shake_hands(connection: socket, place: Place, header: bytes) -> None:
             if header:
                 header = header[connection.send(header, MSG_DONTWAIT) :]
             else:
-                answer += _received(connection)
+                answer += _receive_byte(connection)
         except OSError as error:
             raise NotNow(f"the shared server has gone: {error.strerror}") from None
     if not answer.startswith(WELCOME):
@@ -210,7 +210,7 @@ def _shake_hands(connection: socket, place: Place, header: bytes) -> None:
         raise kind(f"the shared server refuses: {answer[1:].decode(errors='replace').strip()}")
 
 
-def _received(connection: socket) -> bytes:
+def _receive_byte(connection: socket) -> bytes:
     """Return one byte: what follows the daemon's one line is for the client."""
     if not (byte := connection.recv(1, MSG_DONTWAIT)):
         raise ConnectionResetError(0, "it closed the connection")

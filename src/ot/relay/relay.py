@@ -7,7 +7,7 @@ import select
 import time
 from _socket import MSG_DONTWAIT, SHUT_WR, socket
 
-from ot.relay.place import Unshared, switched_off
+from ot.relay.place import Unshared, why_switched_off
 from ot.relay.servers import Servers, bury_ended, say
 from ot.relay.tracking import KEPT_QUESTION, Traffic
 from ot.relay.tries import Tries, at_random
@@ -44,7 +44,7 @@ def relay(arguments: list[str]) -> bool:
 
 
 def _require_shareable() -> None:
-    if why := switched_off():
+    if why := why_switched_off():
         raise Unshared(why)
     if os.isatty(0):
         raise Unshared("standard input is a terminal")
@@ -83,13 +83,13 @@ class Relay:
         os.set_blocking(wake, False)
         set_wakeup_fd(wake)
         for number in (SIGTERM, SIGINT):
-            signal(number, self._asked_to_end)
+            signal(number, self._handle_signal)
 
     def run(self) -> None:
         """Pass messages until the client goes."""
         while (left := self._seconds_left()) is None or left > 0:
             poll = select.poll()
-            for fd, events in self._awaited().items():
+            for fd, events in self._build_poll().items():
                 poll.register(fd, events)
             waits = [seconds for seconds in (left, self._seconds_to_due()) if seconds is not None]
             for fd, event in poll.poll(min(waits) * 1000 if waits else None):
@@ -98,7 +98,7 @@ class Relay:
                 self._due = None
                 self._ask_what_is_kept() if self._works else self._try_server()
 
-    def _awaited(self) -> dict[int, int]:
+    def _build_poll(self) -> dict[int, int]:
         """Return what to wait for; the server comes before the client, whose next line may be for another server."""
         awaited = {self._woken: select.POLLIN}
         if self._server:
@@ -132,7 +132,7 @@ class Relay:
     def _seconds_to_due(self) -> float | None:
         return None if self._due is None else max(0.0, self._due - time.monotonic())
 
-    def _asked_to_end(self, number: int, _frame: object) -> None:
+    def _handle_signal(self, number: int, _frame: object) -> None:
         signal(number, SIG_DFL)
         self._until = time.monotonic() + END_SECONDS
 
@@ -201,14 +201,14 @@ class Relay:
         except OSError:
             chunk = b""
         if not chunk:
-            self._lost()
+            self._handle_loss()
             return
         head, newline, rest = chunk.rpartition(b"\n")
         if newline:
             lines = (bytes(self._from_server) + head).split(b"\n")
             self._from_server[:] = rest
-            self._write(b"".join(self._traffic.received(line + newline) for line in lines))
-            self._heard()
+            self._write(b"".join(self._traffic.receive(line + newline) for line in lines))
+            self._handle_answer()
         else:
             self._from_server += chunk
 
@@ -223,7 +223,7 @@ class Relay:
         except OSError:
             self._until = 0.0  # the client has gone
 
-    def _heard(self) -> None:
+    def _handle_answer(self) -> None:
         """Go on where an answer says that a server works, or what it keeps."""
         if not self._works and self._traffic.is_greeted():
             self._works = True
@@ -234,7 +234,7 @@ class Relay:
         if kept == {"kept": []} and self._is_idle():
             self._return_to_shared()
 
-    def _lost(self) -> None:
+    def _handle_loss(self) -> None:
         """Tell the client what the server leaves unanswered; another one is started when there is something to ask."""
         took, worked = self._takes, self._works
         self._let_go()
@@ -242,8 +242,8 @@ class Relay:
             self._until = 0.0  # the relay that started this one does the rest
             return
         if took:
-            self._write(self._traffic.lost())
-            self._held = self._traffic.repeated()
+            self._write(self._traffic.fail_unrepeatable())
+            self._held = self._traffic.list_repeatable()
         if not worked:
             self._fail("it ended before it answered")
         elif self._held and self._until is None:
@@ -277,12 +277,12 @@ class Relay:
             self._until = 0.0  # as above
         else:
             self._held = []
-            self._write(self._traffic.given_up(why))
+            self._write(self._traffic.give_up(why))
 
     def _greet(self, server: tuple[socket, socket]) -> None:
         """Tell a new server who the client is."""
         self._server = server
-        self._told = self._traffic.told()
+        self._told = self._traffic.begin_greeting()
         self._outgoing += b"".join(self._told)
         if self._traffic.is_greeted():  # nothing of it will be answered
             self._begin_requests()
@@ -309,7 +309,7 @@ class Relay:
 
     def _return_to_shared(self) -> None:
         try:
-            server = self._tries.shared_again()
+            server = self._tries.rejoin_shared()
         except (Unshared, OSError):
             return  # it is looked for again
         if server:

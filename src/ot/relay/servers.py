@@ -42,7 +42,7 @@ class Servers:
         """Return whether another version is installed now, or none at this moment: its server is not ours to reach."""
         return build() != self._build
 
-    def shared(self) -> socket:
+    def join_shared(self) -> socket:
         """Return a connection to the shared server, which is started if there is none.
 
         Raises:
@@ -52,7 +52,7 @@ class Servers:
         place = find_place()
         return reach_daemon(place, self._header(place))
 
-    def shared_if_ready(self) -> socket | None:
+    def join_shared_if_ready(self) -> socket | None:
         """Return a connection to the shared server if it answers by now, else see to it that there is one soon.
 
         Raises:
@@ -67,17 +67,17 @@ class Servers:
     def alone(self) -> tuple[socket, socket]:
         """Return where a new server that is this client's alone takes requests, and where its answers come."""
         plain = [argument for argument in self._arguments if argument != "--shared"]
-        return _spawned([sys.executable, "-P", "-c", MAIN, *plain], {})
+        return _spawn([sys.executable, "-P", "-c", MAIN, *plain], {})
 
     def successor(self) -> tuple[socket, socket]:
         """Return the same for a relay of the version that is installed now: it knows how to reach its own server."""
         # Another interpreter may be at the same path; or the command itself has come from elsewhere.
         known = os.access(sys.executable, os.X_OK)
         command = [sys.executable, "-P", "-c", MAIN] if known else [sys.argv[0]]
-        return _spawned([*command, *self._arguments], {SUCCESSOR: "1"})
+        return _spawn([*command, *self._arguments], {SUCCESSOR: "1"})
 
 
-def _spawned(command: list[str], more: dict[str, str]) -> tuple[socket, socket]:
+def _spawn(command: list[str], more: dict[str, str]) -> tuple[socket, socket]:
     requests, stdin = socketpair()
     answers, stdout = socketpair()
     streams = [(os.POSIX_SPAWN_DUP2, stdin.fileno(), 0), (os.POSIX_SPAWN_DUP2, stdout.fileno(), 1)]

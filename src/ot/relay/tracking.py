@@ -77,7 +77,7 @@ class Traffic:
         message = _read(line)
         identity, method = _identity(message.get("id")), message.get("method")
         if identity is None:
-            self._notified(method, message.get("params"), line)
+            self._note_notification(method, message.get("params"), line)
         elif not isinstance(method, str):
             known = identity in self.asked
             self.asked.discard(identity)
@@ -88,13 +88,13 @@ class Traffic:
                 self._told[method] = (identity, line)
         return True
 
-    def _notified(self, method: object, params: Any, line: bytes) -> None:
+    def _note_notification(self, method: object, params: Any, line: bytes) -> None:
         if method == "notifications/cancelled" and isinstance(params, dict):
             self.open.pop(_identity(params.get("requestId")), None)  # pyright: ignore - any JSON; nobody answers it any more
         elif method in TOLD_AGAIN:
             self._told[str(method)] = (None, line)
 
-    def received(self, line: bytes) -> bytes:
+    def receive(self, line: bytes) -> bytes:
         """Take note of a line of the server, and return what the client is to see."""
         found = _head(line) or _read(line)
         if (identity := _identity(found.get("id"))) is None:
@@ -123,7 +123,7 @@ class Traffic:
     def _fail(self, identity: object) -> bytes:
         """Answer a request that its server has left: whether a call was made is known while it waits."""
         tool = self._waiting.get(identity)
-        return _failed(identity, NOT_CALLED % tool if tool else LOST)
+        return _encode_failure(identity, NOT_CALLED % tool if tool else LOST)
 
     def _changes(self, greeting: bytes) -> bytes:
         """Return what the client is told of a new server: that its tools are others, if it is another version."""
@@ -139,26 +139,26 @@ class Traffic:
         greetings = {self._told[method][0] for method in GREETINGS if method in self._told}
         return not greetings & (self._unheard | self.open.keys())
 
-    def lost(self) -> bytes:
+    def fail_unrepeatable(self) -> bytes:
         """Return what the client is told when the server has gone: only what may be repeated stays open."""
-        lines = [_cancelled(identity) for identity in self.asked]
+        lines = [_encode_cancel(identity) for identity in self.asked]
         lines += [self._fail(identity) for identity, (_, line) in self.open.items() if not line]
         self.asked.clear()
         self._waiting.clear()
         self.open = {identity: request for identity, request in self.open.items() if request[1]}
         return b"".join(lines)
 
-    def given_up(self, why: str) -> bytes:
+    def give_up(self, why: str) -> bytes:
         """Return what the client is told when no server takes what it has asked: nothing stays open."""
-        lines = [_failed(identity, NOT_SENT % why) for identity in self.open]
+        lines = [_encode_failure(identity, NOT_SENT % why) for identity in self.open]
         self.open.clear()
         return b"".join(lines)
 
-    def repeated(self) -> list[bytes]:
+    def list_repeatable(self) -> list[bytes]:
         """Return what the client still waits for, which a new server can be asked again."""
         return [line for _, line in self.open.values() if line]
 
-    def told(self) -> list[bytes]:
+    def begin_greeting(self) -> list[bytes]:
         """Return what a new server is to be told first: who the client is."""
         self._unheard = {identity for identity, _ in self._told.values() if identity not in self.open} - {None}
         return [line for _, line in self._told.values()]
@@ -193,10 +193,10 @@ def _json(identity: object) -> bytes:
     return (encode_basestring_ascii(identity) if isinstance(identity, str) else repr(identity)).encode()
 
 
-def _failed(identity: object, why: str) -> bytes:
+def _encode_failure(identity: object, why: str) -> bytes:
     return b'%s%s,"error":{"code":-32000,"message":%s}}\n' % (ANSWER_HEAD, _json(identity), _json(why))
 
 
-def _cancelled(identity: object) -> bytes:
+def _encode_cancel(identity: object) -> bytes:
     told = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s,"reason":"%s"}}\n'
     return told % (_json(identity), b"the server that asked has ended")

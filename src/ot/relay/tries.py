@@ -52,7 +52,7 @@ class Tries:
         """
         now = time.monotonic()
         try:
-            return self._shared()
+            return self._join_shared()
         except NotNow as error:
             say(str(error))
             self._count, self._shared_until = 1, now + at_random(SHARED_SECONDS)
@@ -78,7 +78,7 @@ class Tries:
             return self._servers.successor()
         if self.is_shareable and not is_late:
             try:
-                return self._shared()
+                return self._join_shared()
             except NotNow:
                 raise
             except Hangs as error:
@@ -105,8 +105,8 @@ class Tries:
             return now
         return now + at_random(SHARED_SECONDS)
 
-    def _shared(self) -> tuple[socket, socket]:
-        server = self._servers.shared()
+    def _join_shared(self) -> tuple[socket, socket]:
+        server = self._servers.join_shared()
         self.kind = SHARED
         return server, server
 
@@ -129,7 +129,7 @@ class Tries:
         self._alone_seconds = min(2 * self._alone_seconds, LONGEST_ALONE)
         return seconds
 
-    def shared_again(self) -> tuple[socket, socket] | None:
+    def rejoin_shared(self) -> tuple[socket, socket] | None:
         """Return the shared server for a client that is served alone, if it answers by now; else it is started.
 
         Raises:
@@ -138,7 +138,7 @@ class Tries:
         if self._servers.replaced():
             self.kind = SUCCESSOR
             return self._servers.successor()
-        if server := self._servers.shared_if_ready():
+        if server := self._servers.join_shared_if_ready():
             self.kind = SHARED
             say("served by the shared server again")
             return server, server

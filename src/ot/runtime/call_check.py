@@ -47,7 +47,7 @@ async def find_mistakes(
         call, cause = tree.calls.get(id(node)), ""
         if name in unknown:
             raised = NameError(f"name '{name}' is not defined") if call and not name.startswith("_") else None
-        elif call and (doubled := _doubled(call)):
+        elif call and (doubled := _find_doubled(call)):
             raised = SyntaxError(f"keyword argument repeated: {doubled}")
         else:
             error = await packs.foresee(name, node.attr, _arguments(call), must_exist=name not in tree.asked)
@@ -110,7 +110,7 @@ def _name(node: ast.expr) -> str:
             return ""
 
 
-def _doubled(call: ast.Call) -> str:
+def _find_doubled(call: ast.Call) -> str:
     names = [given.arg for given in call.keywords]
     return next((name for name in names if name and names.count(name) > 1), "")
 
@@ -118,11 +118,11 @@ def _doubled(call: ast.Call) -> str:
 def _arguments(call: ast.Call | None) -> tuple[list[Any], dict[str, Any]] | None:
     if call is None or any(isinstance(given, ast.Starred) for given in call.args):
         return None
-    named = {given.arg: written_value(given.value) for given in call.keywords if given.arg}
-    return ([*map(written_value, call.args)], named) if len(named) == len(call.keywords) else None
+    named = {given.arg: read_value(given.value) for given in call.keywords if given.arg}
+    return ([*map(read_value, call.args)], named) if len(named) == len(call.keywords) else None
 
 
-def written_value(node: ast.expr | None) -> Any:
+def read_value(node: ast.expr | None) -> Any:
     """Return the value that *node* writes out; UNSEEN stands for each part that is known only when it runs."""
     match node:
         case ast.Constant(value) if isinstance(value, WRITTEN):
@@ -130,17 +130,17 @@ def written_value(node: ast.expr | None) -> Any:
         case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
             return -number
         case ast.List(parts):
-            return [*map(written_value, parts)]
+            return [*map(read_value, parts)]
         case ast.Tuple(parts):
-            return (*map(written_value, parts),)
+            return (*map(read_value, parts),)
         case ast.Set(parts):
             return {*map(_key, parts)}
         case ast.Dict(keys, values):
-            return dict(zip(map(_key, keys), map(written_value, values), strict=True))
+            return dict(zip(map(_key, keys), map(read_value, values), strict=True))
         case _:
             return UNSEEN
 
 
 def _key(node: ast.expr | None) -> Any:
-    value = written_value(node)
+    value = read_value(node)
     return value if isinstance(value, WRITTEN) else UNSEEN

@@ -21,7 +21,7 @@ from ot.errors import (
 from ot.nearest_names import did_you_mean, listing
 from ot.registry.tool_registry import ToolRegistry
 from ot.registry.value_shape import Shape, shape_of, shape_text
-from ot.runtime.program import Program, bound_names
+from ot.runtime.program import Program, find_bound_names
 
 NETWORK = re.compile(
     r"Connect(ion)?\w*|\w*Timeout(Exception)?|ReadError|WriteError|RemoteProtocolError|gaierror|herror|URLError|"
@@ -67,7 +67,7 @@ def failure_text(
         return _with_line(str(error), error.line, error.source, _syntax_hint(error))
     if isinstance(error, ProgramFailed):
         source = program.line(error.line) if program else ""
-        hint = _hidden_hint(error, program, registry) or error.hint
+        hint = _hint_hidden(error, program, registry) or error.hint
         hint = hint or _name_hint(error, program, registry, was_assigned)
         if not hint and returned:
             hint = returned.hint(error.kind, error.message, source)
@@ -80,7 +80,7 @@ def failure_text(
     return f"{type(error).__name__}: {error}"
 
 
-def failed_call(error: OneToolError, call: ToolError | None) -> ToolError | None:
+def find_failed_call(error: OneToolError, call: ToolError | None) -> ToolError | None:
     """Return *call*, the latest that failed, if *error* is what the program saw of it."""
     said = call.message if isinstance(call, ToolFailed) else str(call)
     return call if isinstance(error, ProgramFailed) and call is not None and said in error.message else None
@@ -89,7 +89,7 @@ def failed_call(error: OneToolError, call: ToolError | None) -> ToolError | None
 def failure_cause(error: OneToolError, call: ToolError | None) -> str:
     """Return what *error* came from, in one word; a program sees *call*, which failed, as an exception of Python's."""
     if isinstance(error, ProgramFailed):
-        if (cause := failed_call(error, call)) is None:
+        if (cause := find_failed_call(error, call)) is None:
             return error.cause or error.kind
         return cause.kind if isinstance(cause, ToolFailed) else type(cause).__name__
     if isinstance(error, WrongCalls):
@@ -120,15 +120,15 @@ def _syntax_hint(error: InvalidSyntax) -> str:
     return error.hint
 
 
-def _hidden_hint(error: ProgramFailed, program: Program | None, registry: ToolRegistry) -> str:
+def _hint_hidden(error: ProgramFailed, program: Program | None, registry: ToolRegistry) -> str:
     """Return how a pack is reached whose name a module or a variable has taken."""
     if error.kind == "UnboundLocalError" and (unbound := UNBOUND.search(error.message)):
         found = next((used for used in _members(error, program) if used["pack"] == unbound["pack"]), unbound)
-        return _hidden_by_variable(found["pack"], found.groupdict().get("name", ""), program, registry)
+        return _hint_variable(found["pack"], found.groupdict().get("name", ""), program, registry)
     if error.kind == "AttributeError" and (lacking := NO_ATTRIBUTE.search(error.message)):
         used = [used["pack"] for used in _members(error, program) if used["name"] == lacking["name"]]
         hidden = (pack for pack in used if _has_tool(registry, pack, lacking["name"]))
-        return next((_hidden_by_variable(pack, lacking["name"], program, registry) for pack in hidden), "")
+        return next((_hint_variable(pack, lacking["name"], program, registry) for pack in hidden), "")
     patterns = {"AttributeError": HIDDEN, "ModuleNotFoundError": NO_MODULE}
     found = patterns[error.kind].search(error.message) if error.kind in patterns else None
     if not found or found["pack"] not in registry.packs:
@@ -138,10 +138,10 @@ def _hidden_hint(error: ProgramFailed, program: Program | None, registry: ToolRe
     return f"{hides}: leave the import out, or rename the module: import {pack} as {pack}_module"
 
 
-def _hidden_by_variable(pack: str, name: str, program: Program | None, registry: ToolRegistry) -> str:
+def _hint_variable(pack: str, name: str, program: Program | None, registry: ToolRegistry) -> str:
     if pack not in registry.packs or program is None:
         return ""
-    lines = (getattr(node, "lineno", 0) for node in program.nodes if pack in bound_names(node))
+    lines = (getattr(node, "lineno", 0) for node in program.nodes if pack in find_bound_names(node))
     where = f"line {line}" if (line := next(lines, 0)) else "an earlier run"
     hides = f"the variable '{pack}' ({where}) hides the pack '{pack}'{_which_has(registry, pack, name)}"
     return f"{hides}: give the variable another name, such as {pack}_1"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ot.errors import InvalidSyntax, NotSupported, OneToolError, ProgramFailed, ToolError, ToolFailed
 from ot.registry.tool import Tool
-from ot.registry.tool_loader import loaded_tool
+from ot.registry.tool_loader import load_tool
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime.program import Program
 
@@ -216,7 +216,7 @@ def missing_in_pack(call: ToolError, registry: ToolRegistry) -> str:
 def _nearest_calls(used: Sequence[str], registry: ToolRegistry) -> list[str]:
     """Return calls of the tools that do what the first known of *used* does; ``git log`` is git.log() first."""
     for word in used:
-        calls = [call for call in _row(NEAREST, word) or () if loaded_tool(registry, *_tool_in(call))]
+        calls = [call for call in _row(NEAREST, word) or () if load_tool(registry, *_tool_in(call))]
         if calls:
             said = tuple(f"{word}.{other}" for other in used)
             calls.sort(key=lambda call: not call.startswith(said))

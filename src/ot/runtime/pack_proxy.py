@@ -150,7 +150,7 @@ class PackProxy:
         try:
             await self._in_flight.acquire()
             try:
-                return await self._checked_call(pack, name, args, kwargs, line, key, number)
+                return await self._check_and_call(pack, name, args, kwargs, line, key, number)
             finally:
                 self._in_flight.release()
         except ToolError as error:
@@ -212,7 +212,7 @@ class PackProxy:
             self.calls += 1
             self.tool_chars += record.chars
 
-    async def _checked_call(
+    async def _check_and_call(
         self,
         pack: str,
         name: str,
@@ -230,7 +230,7 @@ class PackProxy:
             self.tolerated.add("dict-argument")
             given, named = (), meant
         self.calls += 1
-        value, chars = await self._told_call(tool, given, named, self._context(line, key, number))
+        value, chars = await self._call_and_tell(tool, given, named, self._context(line, key, number))
         self.returned.note(called, value, chars)
         if called == SHOW_TOOL and not self.blocks.show(value):
             raise ToolFailed(SHOW_TOOL, "ValueError", NOTHING_TO_SHOW)
@@ -251,7 +251,7 @@ class PackProxy:
             self._projects.require_function(self.registry.exact_name(pack, name))
         return self.registry.tool(pack, name)
 
-    async def _told_call(
+    async def _call_and_tell(
         self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
     ) -> tuple[Any, int]:
         """Return what the door returns, and tell when the call starts and ends."""
@@ -272,7 +272,7 @@ class PackProxy:
     def _context(self, line: int | None, key: str = "", number: int = 0) -> CallContext:
         clock, consent = self._budget.deadline, self._budget.consent
         return CallContext(
-            self._caller, self._run_id, number or next(self._ids), clock.at, self._told, self._call_back, clock,
+            self._caller, self._run_id, number or next(self._ids), clock.at, self._pass_on, self._call_back, clock,
             consent, line, self._foresee, self._budget.open_llm or no_model, None, self.effects, self._start, key,
             self._budget.writes,
         )  # fmt: skip
@@ -293,9 +293,9 @@ class PackProxy:
         _require_names(pack, name, kwargs)
         name = self._spell(pack, name)
         self._note(pack, f"{pack}.{name}")
-        return await self._checked_call(pack, name, args, kwargs)
+        return await self._check_and_call(pack, name, args, kwargs)
 
-    def _told(self, what: str, tool: str, details: Mapping[str, Any]) -> None:
+    def _pass_on(self, what: str, tool: str, details: Mapping[str, Any]) -> None:
         if what == "print":
             text = str(details.get("text", ""))
             self.printed("stdout", text)

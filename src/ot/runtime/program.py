@@ -106,12 +106,12 @@ class Program:
     def binds(self) -> frozenset[str]:
         """The names that the program itself gives a meaning, in any scope."""
         names = [node.id for node in self.nodes_of(ast.Name) if type(node.ctx) is not ast.Load]
-        return frozenset([*names, *(name for node in self.nodes_of(*BINDING) for name in bound_names(node))])
+        return frozenset([*names, *(name for node in self.nodes_of(*BINDING) for name in find_bound_names(node))])
 
     @cached_property
     def assigns(self) -> frozenset[str]:
         """The names that it assigns outside functions, if all is reached: those that a session has afterwards."""
-        names = (name for node in outside_functions(self.tree.body, SCOPES) for name in _assigned_names(node))
+        names = (name for node in outside_functions(self.tree.body, SCOPES) for name in _find_assigned_names(node))
         return frozenset(name for name in names if not name.startswith("__"))
 
     @cached_property
@@ -150,7 +150,7 @@ class Program:
     def awaited(self) -> frozenset[tuple[int, int]]:
         """The byte ranges of the calls that are awaited: under ``await``, or in the arguments of ``gather``."""
         awaits = self.nodes_of(ast.Await)
-        return frozenset([self.span(call) for node in awaits for call in awaited_calls(node.value)])
+        return frozenset([self.span(call) for node in awaits for call in find_awaited_calls(node.value)])
 
     def span(self, node: ast.expr | ast.stmt | ast.keyword) -> tuple[int, int]:
         """Return the range of bytes of the source that *node* takes."""
@@ -158,7 +158,7 @@ class Program:
         last = starts[(node.end_lineno or node.lineno) - 1]
         return starts[node.lineno - 1] + node.col_offset, last + (node.end_col_offset or 0)
 
-    def edited(self, edits: Iterable[Edit]) -> Program:
+    def edit(self, edits: Iterable[Edit]) -> Program:
         """Return the program with *edits* made, every other line where it was; it keeps the model's own words.
 
         What replaces several lines is followed by as many line ends: it must stand where those mean nothing.
@@ -212,22 +212,22 @@ class Reading:
         return self.result.names if isinstance(self.result, Program) else ()
 
 
-def awaited_calls(node: ast.expr) -> Iterator[ast.Call]:
+def find_awaited_calls(node: ast.expr) -> Iterator[ast.Call]:
     """Yield the calls whose value *node* awaits: itself, or what stands in the arguments of a ``gather``."""
     match node:
         case ast.Call(func=ast.Name(id="gather") | ast.Attribute(value=ast.Name(id="asyncio"), attr="gather")):
             for argument in node.args:
-                yield from awaited_calls(argument)
+                yield from find_awaited_calls(argument)
         case ast.Call():
             yield node
         case ast.Starred(value=inner) | ast.ListComp(elt=inner) | ast.GeneratorExp(elt=inner) | ast.SetComp(elt=inner):
-            yield from awaited_calls(inner)
+            yield from find_awaited_calls(inner)
         case ast.List(elts=elements) | ast.Tuple(elts=elements):
             for element in elements:
-                yield from awaited_calls(element)
+                yield from find_awaited_calls(element)
         case ast.IfExp(body=first, orelse=second):
-            yield from awaited_calls(first)
-            yield from awaited_calls(second)
+            yield from find_awaited_calls(first)
+            yield from find_awaited_calls(second)
         case _:
             return
 
@@ -251,7 +251,7 @@ def parse_program(code: str, *, max_bytes: int = 1 << 20) -> Program:
             code = normalise_indentation(code)
             tree = _parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _explained(error, code) from None
+        raise _explain(error, code) from None
     return Program(code, tree, code)
 
 
@@ -278,7 +278,7 @@ def _parse(code: str) -> ast.Module:
         return ast.parse(code)
 
 
-def _explained(error: Exception, code: str) -> InvalidSyntax:
+def _explain(error: Exception, code: str) -> InvalidSyntax:
     if isinstance(error, SyntaxError):
         lines = code.split("\n")
         # For a null byte Python names no line.
@@ -347,16 +347,16 @@ def outside_functions(body: Iterable[ast.stmt], inner: tuple[type[ast.AST], ...]
             todo.extend(ast.iter_child_nodes(node))
 
 
-def bound_names(node: ast.AST) -> Iterator[str]:
+def find_bound_names(node: ast.AST) -> Iterator[str]:
     """Yield the names that *node* itself gives a meaning, or takes it from."""
     match node:
         case ast.Name(id=name, ctx=ast.Del()) | ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
             yield name
         case _:
-            yield from _assigned_names(node)
+            yield from _find_assigned_names(node)
 
 
-def _assigned_names(node: ast.AST) -> Iterator[str]:
+def _find_assigned_names(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.Name(id=name, ctx=ast.Store()):
             yield name

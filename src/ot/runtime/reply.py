@@ -192,7 +192,7 @@ class RunEffects:
         """Take note of a call that has ended."""
         self._counted[how, effect.tool.full_name, effect.line] += 1
 
-    def unrecorded(self, why: str) -> None:
+    def add_unrecorded(self, why: str) -> None:
         """Take note of a call that is sent though it could not be written down."""
         self._unrecorded += 1
         self._why = why

@@ -136,7 +136,7 @@ class FileCalls:
         self._context = context
         self._most_bytes = most_bytes // 2  # a value is more than its data
         self._sums: dict[str, CallRecord] = {}
-        self._entries = executor.summed_entries()
+        self._entries = executor.sum_entries()
 
     async def call(self, step: str, arguments: Mapping[str, Any]) -> Any:
         """Return the value of one step.

@@ -79,10 +79,10 @@ type TellEvent = Callable[[RunEvent], None]
 def telling(ask: AskUser, run: str, tell: TellEvent) -> AskUser:
     """Return *ask*, telling of each question and of its answer."""
 
-    async def asked(question: Question) -> Answer:
+    async def ask_and_tell(question: Question) -> Answer:
         tell(QuestionAsked(run, question))
         answer = await ask(question)
         tell(QuestionAnswered(run, question, answer))
         return answer
 
-    return asked
+    return ask_and_tell

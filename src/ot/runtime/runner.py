@@ -34,10 +34,10 @@ from ot.output.finish import Asked, Finish
 from ot.output.formats import PAGE_FORMAT
 from ot.output.result_pages import is_page
 from ot.registry.tool import Tool
-from ot.registry.tool_loader import loaded_tool
+from ot.registry.tool_loader import load_tool
 from ot.runtime.call_check import find_mistakes
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
-from ot.runtime.failure_text import NOTHING_HAS_RUN, failed_call, failure_cause, failure_text, unavailable_service
+from ot.runtime.failure_text import NOTHING_HAS_RUN, failure_cause, failure_text, find_failed_call, unavailable_service
 from ot.runtime.fence_processor import strip_fences
 from ot.runtime.out_of_reach import missing_in_pack, out_of_reach
 from ot.runtime.pack_proxy import PackProxy
@@ -49,7 +49,7 @@ from ot.runtime.run_events import TellEvent
 from ot.runtime.run_feed import RunFeed, RunTrail
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets, expand_aliases
-from ot.runtime.tolerances import program_in, tolerate, unwrapped
+from ot.runtime.tolerances import program_in, tolerate, unwrap
 from ot.stats.rows import OpenRunSpan, RunBegun, RunObserver, RunRow
 from ot.values.parts import NotSerializable, Unread
 from ot_sdk.redaction import redact_block, redact_value
@@ -135,7 +135,7 @@ class Runner:
         if len(command) > self._limits.command_bytes:
             return self._parse(command)  # the parser refuses it before anything else looks at it
         known = {*self._aliases, "run"} if in_session else self._aliases
-        text, rows = unwrapped(strip_fences(command), known)
+        text, rows = unwrap(strip_fences(command), known)
         code = await self._snippets.expand(text)
         read = partial(self._read, code, known, in_session)
         program = (
@@ -176,7 +176,7 @@ class Runner:
         )  # fmt: skip
         if background:
             trail.run_id, trail.start, trail.seconds = background
-        return await self._recorded(trail, reading.chars, lambda budget: self._outcome(reading, trail, budget))
+        return await self._record(trail, reading.chars, lambda budget: self._outcome(reading, trail, budget))
 
     async def call(
         self,
@@ -199,9 +199,9 @@ class Runner:
             trail.packs.called_alone = f"{pack}.{name}"
             return Outcome(await trail.packs.call(pack, name, (), arguments, key=key))
 
-        return await self._recorded(trail, 0, outcome)
+        return await self._record(trail, 0, outcome)
 
-    async def _recorded(self, trail: RunTrail, chars_in: int, work: Callable[[RunBudget], Awaitable[Outcome]]) -> Reply:
+    async def _record(self, trail: RunTrail, chars_in: int, work: Callable[[RunBudget], Awaitable[Outcome]]) -> Reply:
         """Return the reply to what *work* comes to, on a budget of its own, and tell observers of it."""
         trail.budget = budget = RunBudget(self._limits, current_budget.get(), trail.seconds)
         feed = self._feed
@@ -228,7 +228,7 @@ class Runner:
             current_run.reset(logged)
         if packs.effects.any:
             # Whoever has the reply may be asked what the run did, and a server that is killed then cannot tell.
-            await self.executor.settled()
+            await self.executor.settle()
         return answer
 
     async def _answer(
@@ -351,8 +351,8 @@ class Runner:
             raise late from None
 
     async def _success(self, outcome: Outcome, trail: RunTrail) -> Reply:
-        asked = self._asked(outcome, trail)
-        texts = await self._printed(outcome.printed, trail, asked)
+        asked = self._make_asked(outcome, trail)
+        texts = await self._finish_printed(outcome.printed, trail, asked)
         printed = any(text.strip() for text in texts)
         if outcome.value is NO_VALUE or (outcome.value is None and printed):
             texts += [] if printed else [NO_VALUE_TEXT]  # what was printed is the answer
@@ -390,11 +390,11 @@ class Runner:
             shown["resource"]["text"] = await self._finish.text(shown["resource"]["text"], asked)
         return shown
 
-    async def _printed(self, printed: str, trail: RunTrail, asked: Asked) -> list[str]:
+    async def _finish_printed(self, printed: str, trail: RunTrail, asked: Asked) -> list[str]:
         """Return what the program and its tools printed, each as a text of its own."""
         return [await self._finish.text(text, asked) for text in (printed, trail.packs.printed.text()) if text]
 
-    def _asked(self, outcome: Outcome, trail: RunTrail) -> Asked:
+    def _make_asked(self, outcome: Outcome, trail: RunTrail) -> Asked:
         sanitize = outcome.sanitize is not None and outcome.sanitize is not False
         is_one_page = trail.single_call == PAGE and is_page(outcome.value)
         return Asked(
@@ -410,7 +410,7 @@ class Runner:
         """Return the format of the one tool that is called, if it is that."""
         if single_call is None:
             return None
-        tool = loaded_tool(self.executor.registry, *single_call)
+        tool = load_tool(self.executor.registry, *single_call)
         return tool.format if tool else None
 
     def _must_sanitize(self, trail: RunTrail) -> bool:
@@ -420,7 +420,7 @@ class Runner:
         return self._security.sanitize == "always"
 
     async def _failure(self, error: OneToolError, trail: RunTrail) -> Reply:
-        call = failed_call(error, trail.packs.failed)
+        call = find_failed_call(error, trail.packs.failed)
         instead = await self._instead(error, call, trail.program)
         if isinstance(error, ProgramFailed):
             error.hint = instead or error.hint
@@ -450,7 +450,7 @@ class Runner:
         sanitize = self._must_sanitize(trail) or bool(trail.program and trail.program.asks_to_sanitize)
         asked = Asked(sanitize=sanitize, tools=tuple(trail.packs.tools_called), owner=trail.caller.principal)
         printed = error.printed if isinstance(error, RunError) else ""
-        texts = [*await self._printed(printed, trail, asked), await self._finish.text(text, asked)]
+        texts = [*await self._finish_printed(printed, trail, asked), await self._finish.text(text, asked)]
         reply = await self._reply(texts, trail, asked, type(error).__name__)
         return replace(reply, cause=failure_cause(error, call))
 

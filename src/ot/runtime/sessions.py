@@ -180,7 +180,7 @@ class Sessions:
             raise SessionError(f"there is no action '{action}': {', '.join(ACTIONS)}")
         if action == "list":
             return self.listing(caller, name)
-        mine = dict(self._named(caller, name))
+        mine = dict(self._find(caller, name))
         for cleared, kept in mine.items():
             self._not_busy(cleared, kept)
         for cleared, kept in mine.items():
@@ -193,7 +193,7 @@ class Sessions:
         Raises:
             SessionError: There is no such session.
         """
-        return {own: _row(kept) for own, kept in self._named(caller, name)}
+        return {own: _row(kept) for own, kept in self._find(caller, name)}
 
     async def _clear(self, key: Key, kept: Kept) -> None:
         if kept.idle is not None:
@@ -209,7 +209,7 @@ class Sessions:
         """
         if not name:
             raise SessionError("name the session: ot.session(name=..., action='save')")
-        ((_, kept),) = self._named(caller, name)
+        ((_, kept),) = self._find(caller, name)
         self._not_busy(name, kept)
         plain: dict[str, Any] = {}
         deadline = Deadline.after(limits.run_seconds)
@@ -231,7 +231,7 @@ class Sessions:
         value: Any = outcome.value
         return [value[1]] if value[0] in PLAIN else None
 
-    def _named(self, caller: str, name: str) -> Iterator[tuple[str, Kept]]:
+    def _find(self, caller: str, name: str) -> Iterator[tuple[str, Kept]]:
         mine = {own: kept for (owner, own), kept in self._kept.items() if owner == caller}
         if name and name not in mine:
             why = self._ended.get((caller, name))

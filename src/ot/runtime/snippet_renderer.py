@@ -73,7 +73,7 @@ class SnippetRenderer:
 
 
 def _serve() -> None:  # pragma: no cover - runs in the other process
-    _bound_memory()
+    _limit_memory()
     from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415 - only this process pays for it
 
     wire = sys.stdin.buffer, sys.stdout.buffer
@@ -84,7 +84,7 @@ def _serve() -> None:  # pragma: no cover - runs in the other process
         wire[1].flush()
 
 
-def _bound_memory() -> None:  # pragma: no cover - runs in the other process
+def _limit_memory() -> None:  # pragma: no cover - runs in the other process
     try:
         import resource  # noqa: PLC0415 - not on Windows
     except ImportError:

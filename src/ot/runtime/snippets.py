@@ -96,7 +96,7 @@ def _arguments_in_line(text: str) -> dict[str, str]:
     if not keys or text[: keys[0].start()].strip():
         raise SnippetError(f"a snippet's arguments are key=value, not '{text.strip()[:80]}'")
     ends = [key.start() for key in keys[1:]] + [len(text)]
-    return _once(((key[1], _unquoted(text[key.end() : end].strip())) for key, end in zip(keys, ends, strict=True)))
+    return _once(((key[1], _unquote(text[key.end() : end].strip())) for key, end in zip(keys, ends, strict=True)))
 
 
 def _arguments_in_lines(text: str) -> dict[str, str]:
@@ -111,7 +111,7 @@ def _arguments_in_lines(text: str) -> dict[str, str]:
         found = LINE.fullmatch(line.strip())
         if not found or line[:1].isspace():
             raise SnippetError(f"a snippet's arguments are lines 'key: value', not '{line.strip()[:80]}'")
-        pairs.append((found[1], _unquoted(found[2].strip())))
+        pairs.append((found[1], _unquote(found[2].strip())))
     return _once(pairs)
 
 
@@ -129,7 +129,7 @@ def _once(pairs: Any) -> dict[str, str]:
     return arguments
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
         value = value[1:-1]
     return value.replace("\\=", "=")
@@ -147,13 +147,13 @@ def snippet_values(invocation: Invocation, snippet: Snippet) -> dict[str, Any]:
             f"${invocation.name} has no parameter '{unknown[0][:50]}'; it takes: {', '.join(snippet.params)}"
         )
     values: dict[str, Any] = {name: param.default for name, param in snippet.params.items() if param.optional}
-    values |= {name: _typed(text, invocation.name, name, snippet) for name, text in invocation.arguments.items()}
+    values |= {name: _convert(text, invocation.name, name, snippet) for name, text in invocation.arguments.items()}
     if missing := [name for name in snippet.params if name not in values]:
         raise SnippetError(f"${invocation.name} needs {', '.join(missing)}: ${invocation.name} {missing[0]}=…")
     return values
 
 
-def _typed(text: str, snippet: str, name: str, definition: Snippet) -> Any:
+def _convert(text: str, snippet: str, name: str, definition: Snippet) -> Any:
     """Return a given value as its parameter's type has it."""
     param = definition.params.get(name)
     if param is None or param.type in (None, "str"):
@@ -183,16 +183,16 @@ def place_values(text: str, values: list[Any], marker: str, name: str, texts: Co
     if not found.search(text):
         return text
     lines = text.split("\n")
-    for token in reversed(_marked_tokens(text, marker, name)):
+    for token in reversed(_find_marked_tokens(text, marker, name)):
         if token.type == tokenize.NAME and not found.fullmatch(token.string):
             # Glued to a name, a quoted value could become an f-string and a negative number a subtraction.
             raise SnippetError(f"snippet '${name}' joins a value to a name: separate them, or write {{{{ … | code }}}}")
-        write = partial(_literal, texts=texts) if token.type == tokenize.NAME else _escaped
+        write = partial(_literal, texts=texts) if token.type == tokenize.NAME else _escape_text
         _replace(lines, token, found.sub(lambda m, write=write: write(values[int(m[1])]), token.string))
     return "\n".join(lines)
 
 
-def _marked_tokens(text: str, marker: str, name: str) -> list[tokenize.TokenInfo]:
+def _find_marked_tokens(text: str, marker: str, name: str) -> list[tokenize.TokenInfo]:
     marked: list[tokenize.TokenInfo] = []
     openings: list[str] = []
     try:
@@ -217,7 +217,7 @@ def _replace(lines: list[str], token: tokenize.TokenInfo, written: str) -> None:
     lines[first - 1 : last] = joined.split("\n")
 
 
-def _escaped(value: Any) -> str:
+def _escape_text(value: Any) -> str:
     """Return the value's text for the inside of any string literal, f-strings and their format specs included."""
     return "".join(char if char.isprintable() and char not in "'\"\\{}" else _escape(ord(char)) for char in str(value))
 
@@ -249,4 +249,4 @@ def expand_aliases(program: Program, aliases: Mapping[str, str]) -> Program:
     # An alias is a tool, and a tool has no attributes: `file.read` is the pack, whatever `file` is an alias of.
     packs = {id(node.value) for node in program.nodes if isinstance(node, ast.Attribute)}
     names = [node for node in program.nodes if isinstance(node, ast.Name) and node.id in used and id(node) not in packs]
-    return program.edited((*program.span(node), aliases[node.id]) for node in names)
+    return program.edit((*program.span(node), aliases[node.id]) for node in names)

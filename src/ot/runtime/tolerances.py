@@ -21,7 +21,7 @@ from ot.errors import CommandTooLong, InvalidSyntax
 from ot.registry.tool import Tool
 from ot.runtime.fence_processor import strip_fences
 from ot.runtime.javascript import javascript_advice
-from ot.runtime.program import Edit, Program, bound_names, normalise_indentation, outside_functions, parse_program
+from ot.runtime.program import Edit, Program, find_bound_names, normalise_indentation, outside_functions, parse_program
 
 TABLE: Final = {
     "prose": "one fenced block in prose is the program",
@@ -51,10 +51,10 @@ def program_in(code: str, parse: Callable[[str], Program], known: Collection[str
     try:
         return parse(code)
     except InvalidSyntax as error:
-        if (inside := fenced_in_prose(code, parse)) is None:
+        if (inside := find_fenced(code, parse)) is None:
             error.hint = javascript_advice(code)
             raise
-    inner, rows = unwrapped(inside, known)
+    inner, rows = unwrap(inside, known)
     program = program_in(inner, parse, known)
     return replace(program, tolerated=("prose", *rows, *program.tolerated))
 
@@ -70,11 +70,11 @@ def tolerate(program: Program, packs: Collection[str], *, in_session: bool = Fal
         if any(word in program.source for word in words) and (edits := list(find(program, packs))):
             # Never worse than what was written: what can no longer be parsed is left as it was.
             with suppress(InvalidSyntax, CommandTooLong):
-                program = replace(program.edited(edits), tolerated=(*program.tolerated, row))
+                program = replace(program.edit(edits), tolerated=(*program.tolerated, row))
     if prelude := _prelude(program, packs):
         rows = dict.fromkeys("json-constant" if name in CONSTANTS else "missing-import" for name, _ in prelude)
         program = replace(program, prelude=prelude, tolerated=(*program.tolerated, *rows))
-    answers = _assigned_last(program)
+    answers = _find_assigned_last(program)
     return replace(program, answers=answers) if answers else program
 
 
@@ -87,7 +87,7 @@ CALL: Final = re.compile(r"[A-Za-z]\w{0,99}\.[A-Za-z]\w{0,99}")
 LANGUAGES: Final = ("", "python", "python3", "py", "json", "tool_code")
 
 
-def unwrapped(code: str, known: Collection[str]) -> tuple[str, tuple[str, ...]]:
+def unwrap(code: str, known: Collection[str]) -> tuple[str, tuple[str, ...]]:
     """Return the command inside *code* if that is JSON around one, or is given to ``run()``, and the rows used.
 
     *known* names have a meaning of their own.
@@ -96,7 +96,7 @@ def unwrapped(code: str, known: Collection[str]) -> tuple[str, tuple[str, ...]]:
     if text.startswith("{") and text.endswith("}"):
         inside, row = _command_in(text), "json"
     elif text.startswith("run(") and text.endswith(")") and "run" not in known:
-        inside, row = _given_to_run(text), "run-call"
+        inside, row = _read_run_call(text), "run-call"
     else:
         return code, ()
     return (code, ()) if inside is None else (strip_fences(inside), (row,))
@@ -111,7 +111,7 @@ def _command_in(text: str) -> str | None:
         case [(key, str(command))] if key in COMMANDS:
             return command
         case [(tool, str(name)), (key, arguments)] if tool in TOOLS and key in ARGUMENTS:
-            return _written_call(name, cast("dict[str, Any]", arguments)) if isinstance(arguments, dict) else None
+            return _write_call(name, cast("dict[str, Any]", arguments)) if isinstance(arguments, dict) else None
         case _:
             return None
 
@@ -120,7 +120,7 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
-def _written_call(name: str, arguments: Mapping[str, Any]) -> str | None:
+def _write_call(name: str, arguments: Mapping[str, Any]) -> str | None:
     if name == "run" and list(arguments) == ["command"]:
         return str(arguments["command"])
     if not CALL.fullmatch(name) or not all(key.isidentifier() and not keyword.iskeyword(key) for key in arguments):
@@ -128,7 +128,7 @@ def _written_call(name: str, arguments: Mapping[str, Any]) -> str | None:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
 
 
-def _given_to_run(text: str) -> str | None:
+def _read_run_call(text: str) -> str | None:
     try:
         call = parse_program(text).tree.body
     except (InvalidSyntax, CommandTooLong):
@@ -142,7 +142,7 @@ def _given_to_run(text: str) -> str | None:
             return None
 
 
-def fenced_in_prose(code: str, parse: Callable[[str], Program]) -> str | None:
+def find_fenced(code: str, parse: Callable[[str], Program]) -> str | None:
     """Return the only fenced block in *code*, if there is prose around it and no text of a program might hold it."""
     lines = code.split("\n")
     fences = [number for number, line in enumerate(lines) if line.lstrip().startswith(("```", "~~~"))]
@@ -176,7 +176,7 @@ HOUSES: Final = frozenset({"onetool", "onetool_mcp", "ot", "tools", "packs", "mc
 def _pack_imports(program: Program, packs: Collection[str]) -> Iterator[Edit]:
     for node in program.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom) and not _followed(program, node):
-            names = _imported(node, packs) if isinstance(node, ast.Import) else _from_imported(node, packs)
+            names = _replace_import(node, packs) if isinstance(node, ast.Import) else _from_imported(node, packs)
             if names is not None:
                 yield (*program.span(node), "; ".join(filter(None, names)) or "pass")
 
@@ -189,13 +189,13 @@ def _followed(program: Program, node: ast.stmt) -> bool:
     return bool(rest) and not rest.startswith(b"#")
 
 
-def _imported(node: ast.Import, packs: Collection[str]) -> list[str] | None:
+def _replace_import(node: ast.Import, packs: Collection[str]) -> list[str] | None:
     """Return what stands for ``import pack``; None when it imports none."""
     ours = [alias for alias in node.names if alias.name in packs and alias.name not in sys.stdlib_module_names]
     if not ours:
         return None
     others = ", ".join(ast.unparse(alias) for alias in node.names if alias not in ours)
-    return [f"import {others}" if others else "", *(_named(alias, alias.name) for alias in ours)]
+    return [f"import {others}" if others else "", *(_assign_name(alias, alias.name) for alias in ours)]
 
 
 def _from_imported(node: ast.ImportFrom, packs: Collection[str]) -> list[str] | None:
@@ -204,13 +204,13 @@ def _from_imported(node: ast.ImportFrom, packs: Collection[str]) -> list[str] | 
     if node.level or module in sys.stdlib_module_names:
         return None
     if module in HOUSES and all(alias.name in packs or alias.name == "*" for alias in node.names):
-        return [_named(alias, alias.name) for alias in node.names]
+        return [_assign_name(alias, alias.name) for alias in node.names]
     if module in packs and all(alias.name != "*" for alias in node.names):
         return [f"{alias.asname or alias.name} = {module}.{alias.name}" for alias in node.names]
     return None
 
 
-def _named(alias: ast.alias, value: str) -> str:
+def _assign_name(alias: ast.alias, value: str) -> str:
     return f"{alias.asname} = {value}" if alias.asname and alias.asname != value else ""
 
 
@@ -262,12 +262,12 @@ def _direct_call(program: Program, node: ast.Call) -> Iterator[Edit]:
 NAMES_OF: Final = '[_t.partition(".")[2] for _t in ot.tools(pattern="{0}.", info="list") if _t.startswith("{0}.")]'
 
 
-def _asked_help(program: Program, packs: Collection[str]) -> Iterator[Edit]:
+def _find_help(program: Program, packs: Collection[str]) -> Iterator[Edit]:
     known = {*packs} - program.binds
     for node in program.nodes if "ot" in known else ():
         match node:
             case ast.Call(ast.Name("help") as function, [given], []) if "help" not in program.binds:
-                if query := _asked_about(given, known):
+                if query := _read_help_query(given, known):
                     yield (*program.span(function), "ot.help")
                     yield (*program.span(given), f"query={query!r}")
             case ast.Call(ast.Name("dir"), [ast.Name(pack)], []) if "dir" not in program.binds and pack in known:
@@ -276,7 +276,7 @@ def _asked_help(program: Program, packs: Collection[str]) -> Iterator[Edit]:
                 continue
 
 
-def _asked_about(given: ast.expr, packs: Collection[str]) -> str:
+def _read_help_query(given: ast.expr, packs: Collection[str]) -> str:
     match given:
         case ast.Constant(str(query)):
             return query
@@ -327,7 +327,7 @@ def _asyncio_runs(program: Program, packs: Collection[str]) -> Iterator[Edit]:
 
 def _bare_coroutines(program: Program, packs: Collection[str]) -> Iterator[Edit]:
     ours = _own_coroutines(program)
-    awaited = _handed_on(program)
+    awaited = _find_handed_on(program)
     for node in outside_functions(program.tree.body):
         found: list[ast.expr] = []
         match node:
@@ -345,7 +345,7 @@ def _bare_coroutines(program: Program, packs: Collection[str]) -> Iterator[Edit]
 
 def _own_coroutines(program: Program) -> set[str]:
     """Return the program's own ``async def`` functions whose calls are nothing but coroutines."""
-    bound = Counter(name for node in program.nodes for name in bound_names(node))
+    bound = Counter(name for node in program.nodes for name in find_bound_names(node))
     return {
         node.name
         for node in program.tree.body
@@ -354,7 +354,7 @@ def _own_coroutines(program: Program) -> set[str]:
     }  # fmt: skip
 
 
-def _handed_on(program: Program) -> set[str]:
+def _find_handed_on(program: Program) -> set[str]:
     """Return the variables that are awaited, or given to something that may await them."""
     found = set[str]()
     waiting: list[tuple[ast.AST, bool]] = [(program.tree, False)]
@@ -374,7 +374,7 @@ def _name(node: ast.expr) -> str:
 REWRITES: tuple[tuple[str, Sequence[str], Callable[[Program, Collection[str]], Iterable[Edit]]], ...] = (
     ("pack-import", ("import",), _pack_imports),
     ("call-tool", CALL_TOOL, _tool_calls),
-    ("python-help", ("help(", "dir("), _asked_help),
+    ("python-help", ("help(", "dir("), _find_help),
     ("main-block", ("__main__",), _main_block),
     ("asyncio-run", ("asyncio.run(",), _asyncio_runs),
     ("bare-coroutine", ("async def",), _bare_coroutines),
@@ -459,7 +459,7 @@ def _definition(program: Program, name: str) -> str:
 # ---------------------------------------------------------------- what a program answers, and what it gives to tools
 
 
-def _assigned_last(program: Program) -> tuple[str, ...]:
+def _find_assigned_last(program: Program) -> tuple[str, ...]:
     """Return the variables that the last statement assigns, if they are what the program comes to."""
     match program.tree.body[-1:]:
         case [ast.Assign([target, *_], value)] if not isinstance(value, ast.Lambda):

@@ -26,7 +26,7 @@ from ot.errors import ConfigError, OneToolError
 from ot.host import Host
 from ot.processes.child_environ import NETWORK
 from ot.server.drain import CUT_OFF_SECONDS, Drain
-from ot.server.mcp_server import CONNECTION, OneUser, build_server, listed_chars
+from ot.server.mcp_server import CONNECTION, OneUser, build_server, count_listed_chars
 from ot.server.wire import Wire, wire_streams
 from ot.version import installed_version
 from ot.workspace import Workspace
@@ -70,7 +70,7 @@ class Connection:
         self._serving: asyncio.Future[None] | None = None
 
     @classmethod
-    async def opened(cls, host: Host, client: ClientProcess) -> Self:
+    async def open(cls, host: Host, client: ClientProcess) -> Self:
         """Return the connection of *client*, with a workspace of its own on *host*; nothing is served yet.
 
         Raises:
@@ -103,7 +103,7 @@ class Connection:
             raise
         self._front = front = OneUser(workspace, self.name)
         self._server = build_server(front, installed_version(), engine, classic, self._drain)
-        workspace.definition_chars = await listed_chars(self._server)
+        workspace.definition_chars = await count_listed_chars(self._server)
 
     async def serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter | int, began: Began | None = None
@@ -120,15 +120,15 @@ class Connection:
         assert self._server is not None
         token = set_transport("stdio")
         try:
-            await self._served(self._server, reader, writer, began)
+            await self._serve(self._server, reader, writer, began)
         finally:
             reset_transport(token)
             await self.aclose()
 
-    async def _served(
+    async def _serve(
         self, server: FastMCP, reader: asyncio.StreamReader, writer: asyncio.StreamWriter | int, began: Began | None
     ) -> None:
-        streams = wire_streams(reader, writer, alone=self.name == CONNECTION, kept=self.workspace.kept)
+        streams = wire_streams(reader, writer, alone=self.name == CONNECTION, kept=self.workspace.list_kept)
         async with streams as (incoming, self._wire), server._lifespan_manager():  # pyright: ignore[reportPrivateUsage] - FastMCP gives its own stdio transport no other way in
             if self._front:
                 self._front.wire = self._wire
@@ -144,7 +144,7 @@ class Connection:
             # Cut off while it starts, an engine could not be closed, and its threads would outlive the interpreter.
             await asyncio.wait((starting,), timeout=START_SECONDS)
 
-    async def drained(self, *, at_once: bool = False) -> None:
+    async def drain(self, *, at_once: bool = False) -> None:
         """Return when every request has its answer, by itself or because its time was over; no run begins any more."""
         seconds = self._drain.begin(at_once=at_once)
         logger.info("asked to end: open runs have %g s", seconds)

@@ -55,7 +55,7 @@ class ClientQuestion:
         """
         try:
             async with asyncio.timeout(self.seconds):
-                result = await self._asked(question)
+                result = await self._ask(question)
         except TimeoutError:
             raise CannotAsk(f"nobody answered within {self.seconds:g} s") from None
         except MCPError as error:
@@ -66,7 +66,7 @@ class ClientQuestion:
             raise CannotAsk(f"the question could not be sent: {type(error).__name__}") from None
         return Answer(result.action, result.content or {})
 
-    async def _asked(self, question: Question) -> ElicitResult:
+    async def _ask(self, question: Question) -> ElicitResult:
         ask, related = self.session, self.request_id
         if question.kind == "url":
             return await ask.elicit_url(question.message, question.url, token_hex(8), related_request_id=related)
@@ -132,14 +132,14 @@ type AskElsewhere = Callable[[QuestionModes, AskUser, Question], Awaitable[Answe
 def answering(caller: Caller, modes: QuestionModes, ask: AskUser, elsewhere: AskElsewhere | None = None) -> Caller:
     """Return *caller* with *ask*, for the kinds of questions that *modes* allow, or with what asks *elsewhere*, too."""
 
-    async def asked(question: Question) -> Answer:
+    async def ask_client(question: Question) -> Answer:
         if elsewhere:
             return await elsewhere(modes, ask, question)
         if not modes.allow(question):
             raise CannotAsk(NO_ADDRESSES if question.kind == "url" else NO_ELICITATION)
         return await ask(question)
 
-    return caller.with_ask(asked, modes.opens)
+    return caller.with_ask(ask_client, modes.opens)
 
 
 def who_answers(ctx: Context, caller: Caller, ask: AskUser, elsewhere: AskElsewhere | None = None) -> Caller:

@@ -31,7 +31,7 @@ class Front(Protocol):
         """Yield the workspace that answers, and who asks, while the request is answered."""
         ...
 
-    def entered(self, principal: str) -> AbstractAsyncContextManager[Workspace]:
+    def enter(self, principal: str) -> AbstractAsyncContextManager[Workspace]:
         """Yield the workspace of *principal*, whose request another replica received."""
         ...
 

@@ -44,7 +44,7 @@ from ot.server.elicitation import (
     who_answers,
 )
 from ot.server.front import UNKNOWN_CLIENT, Front, client_name
-from ot.server.pack_calls import FormedReply, formed_call, key_of, wants_form, with_relay
+from ot.server.pack_calls import FormedReply, carry_out_call, key_of, wants_form, with_relay
 from ot.server.pack_tools import PackTools
 from ot.server.parked_runs import MOST, MOST_OF_TEAM, NotParked, ParkedRun, ParkedRuns, StartRun
 from ot.server.run_description import COMMAND, SESSION, run_description
@@ -116,7 +116,7 @@ class OneUser:
         yield self.workspace, Caller(os_user(), self._connection, client_name(ctx))
 
     @contextlib.asynccontextmanager
-    async def entered(self, principal: str) -> AsyncGenerator[Workspace]:
+    async def enter(self, principal: str) -> AsyncGenerator[Workspace]:
         """Yield the one workspace."""
         yield self.workspace
 
@@ -167,7 +167,7 @@ def build_server(
     async def call(tool: Tool, arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
         def work(workspace: Workspace, **asked: Any) -> Awaitable[Reply]:
             if offered and wants_form(ctx):
-                return formed_call(tool, arguments, workspace, offered, key=key_of(ctx), **asked)
+                return carry_out_call(tool, arguments, workspace, offered, key=key_of(ctx), **asked)
             return workspace.call(tool.pack, tool.name, arguments, key=key_of(ctx), **asked)
 
         find = partial(others.elsewhere, "", "") if others else None
@@ -261,7 +261,7 @@ def _content_block(wire: Mapping[str, Any]) -> ContentBlock | None:
         return None
 
 
-async def listed_chars(server: FastMCP) -> int:
+async def count_listed_chars(server: FastMCP) -> int:
     """Return the characters that the server's list of tools, and its instructions, put before a model."""
     tools = [tool.to_mcp_tool() for tool in await server.list_tools()]
     return len(INSTRUCTIONS) + sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools)
@@ -285,13 +285,13 @@ def _seal(shared: Shared | None) -> RequestStateSecurity:
     """Return what seals tokens of parked runs: keys that every replica has, or one that ends with this process."""
     if shared is None:
         return RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
-    return RequestStateSecurity(keys=shared.keys.derived("request-state"), ttl=STATE_SECONDS)
+    return RequestStateSecurity(keys=shared.keys.derive("request-state"), ttl=STATE_SECONDS)
 
 
 def _other_replicas(shared: Shared, front: Front, parked: ParkedRuns, drain: Drain) -> ReplicaRuns:
     from ot.server.replica_runs import Here, ReplicaRuns  # noqa: PLC0415 - one process alone needs none of it
 
-    return ReplicaRuns(shared, Here(front.entered, parked, drain, partial(_turn, parked), _result))
+    return ReplicaRuns(shared, Here(front.enter, parked, drain, partial(_turn, parked), _result))
 
 
 def _ending(parked: ParkedRuns, others: ReplicaRuns | None) -> Any:
@@ -327,13 +327,13 @@ async def _answer(
         elif workspace.held and program and ctx.request_state is None and (said := workspace.held.say_begun(program)):
             result = ToolResult(content=[TextContent(type="text", text=text) for text in said[0]], is_error=said[1])
         else:
-            result = await _answered(front, workspace, parked, partial(work, workspace), caller, ctx, program)
+            result = await _answer_call(front, workspace, parked, partial(work, workspace), caller, ctx, program)
     if result.structured_content is None and caller.client.startswith(PARSES_TEXT):
         result.structured_content = {}
     return result
 
 
-async def _answered(
+async def _answer_call(
     front: Front, workspace: Workspace, parked: ParkedRuns, work: Work, caller: Caller, ctx: Context, program: object
 ) -> ToolResult:
     workspace.offer_roots(way_to_list_roots(ctx))

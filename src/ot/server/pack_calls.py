@@ -61,7 +61,7 @@ def key_of(ctx: Context) -> str:
     return given if isinstance(given, str) and KEY.fullmatch(given) else ""
 
 
-async def formed_call(
+async def carry_out_call(
     tool: Tool,
     arguments: Mapping[str, Any],
     workspace: Workspace,
@@ -78,17 +78,17 @@ async def formed_call(
     try:
         given = await where_quick(arguments, lambda: tagged.decode(dict(arguments)))
     except ValueError as error:
-        return _failed(InvalidArguments(tool.full_name, f"{tool.full_name}(): the arguments are malformed: {error}"))
+        return _failure(InvalidArguments(tool.full_name, f"{tool.full_name}(): the arguments are malformed: {error}"))
     reply = await workspace.call(tool.pack, tool.name, given, caller, tell=tell, bare=True, key=key)
     assert isinstance(reply, BareReply)
     told = {"printed": reply.printed} if reply.printed else {}
     form = await _form(reply, tool, workspace, caller.principal)
     meta = {**reply.meta, "form": FORM, "revision": offered.revision(workspace.picture.registry)}
-    blocks = named_blocks(reply.blocks, reply.value)
+    blocks = name_blocks(reply.blocks, reply.value)
     return FormedReply((), "failure" in form, meta, blocks, form={**form, **told})
 
 
-def _failed(error: OneToolError) -> FormedReply:
+def _failure(error: OneToolError) -> FormedReply:
     return FormedReply((), True, {"form": FORM}, form={"failure": failure_form(error)})
 
 
@@ -105,7 +105,7 @@ async def _form(reply: BareReply, tool: Tool, workspace: Workspace, owner: str) 
 
 
 async def _value_form(value: Any, tool: Tool, workspace: Workspace, owner: str) -> dict[str, Any]:
-    work = partial(_written, value, tool, workspace, owner)
+    work = partial(_write_value, value, tool, workspace, owner)
     return work() if _is_small(value) else await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
 
@@ -118,7 +118,7 @@ def _is_small(value: Any) -> bool:
         return False
 
 
-def _written(value: Any, tool: Tool, workspace: Workspace, owner: str) -> dict[str, Any]:
+def _write_value(value: Any, tool: Tool, workspace: Workspace, owner: str) -> dict[str, Any]:
     """Return a value as the text of its tagged JSON, or where that is stored."""
     redact = workspace.picture.loaded.secrets.redact
     try:
@@ -144,14 +144,14 @@ def _too_large_form(error: ResultTooLarge, workspace: Workspace, owner: str) -> 
     return {"stored": where, "too_large": error.size}
 
 
-def named_blocks(blocks: Sequence[Mapping[str, Any]], value: Any) -> tuple[Mapping[str, Any], ...]:
+def name_blocks(blocks: Sequence[Mapping[str, Any]], value: Any) -> tuple[Mapping[str, Any], ...]:
     """Return *blocks* with the names that *value* has for them, each in its ``_meta``."""
     known = set(block_ids(value)) if blocks else set[str]()
     ids = ((block, block_id(block)) for block in blocks)
-    return tuple(_named(block, id) if id in known else block for block, id in ids)
+    return tuple(_name_block(block, id) if id in known else block for block, id in ids)
 
 
-def _named(block: Mapping[str, Any], id: str) -> dict[str, Any]:
+def _name_block(block: Mapping[str, Any], id: str) -> dict[str, Any]:
     return {**block, "_meta": {**mapping_of(block.get("_meta")), META: {BLOCK: id}}}
 
 

@@ -51,7 +51,7 @@ class PackTools(Provider):
         return self._made[registry]
 
     def _tools(self, registry: ToolRegistry) -> dict[str, ClassicTool]:
-        definitions = ToolDefinitions.chosen(registry, self._packs)
+        definitions = ToolDefinitions.choose(registry, self._packs)
         return {
             name: ClassicTool(
                 name=name,
@@ -68,6 +68,6 @@ class PackTools(Provider):
     def revision(self, registry: ToolRegistry) -> str:
         """Return what changes when another list of tools is due, as *registry* has them."""
         if registry not in self._revisions:
-            tools = ToolDefinitions.chosen(registry, self._packs).by_name.values()
+            tools = ToolDefinitions.choose(registry, self._packs).by_name.values()
             self._revisions[registry] = revision_of((tool.doc, announcement(tool)) for tool in tools)
         return self._revisions[registry]

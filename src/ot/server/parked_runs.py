@@ -56,7 +56,7 @@ class ParkedRun:
         self._question: Question | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._asks = asyncio.Event()
-        self._task = asyncio.ensure_future(start(self._ask, self._told))
+        self._task = asyncio.ensure_future(start(self._ask, self._tell))
 
     async def _ask(self, question: Question) -> Answer:
         token = self.token = self._park(self)
@@ -70,7 +70,7 @@ class ParkedRun:
                 self._question, self.token = None, ""
                 self._asks.clear()
 
-    def _told(self, event: RunEvent) -> None:
+    def _tell(self, event: RunEvent) -> None:
         if self.tell:
             self.tell(event)
 

@@ -71,7 +71,7 @@ class ReplicaRuns:
         self._here = here
         self._presence = Presence(shared.state)
         self._sessions = SessionOwners(shared.state, shared.keys, self._presence)
-        self._mail = ReplicaMail(shared.state, shared.keys, self._presence, self._handled)
+        self._mail = ReplicaMail(shared.state, shared.keys, self._presence, self._handle)
         here.parked.replica = self._presence.me
 
     async def start(self) -> None:
@@ -90,7 +90,7 @@ class ReplicaRuns:
         """Return how to get the result from another replica, or nothing where this one is to answer."""
         token = ctx.request_state
         if token is not None:
-            return self._answered_by(token, caller, answer_of(ctx))
+            return self._find_answerer(token, caller, answer_of(ctx))
         if not SESSION_NAME.match(session):
             return None  # no session is named, or its name is refused here
         try:
@@ -107,14 +107,14 @@ class ReplicaRuns:
 
     # ---------------------------------------------------------------- asking others
 
-    def _answered_by(self, token: str, caller: Caller, answer: Answer) -> Elsewhere | None:
+    def _find_answerer(self, token: str, caller: Caller, answer: Answer) -> Elsewhere | None:
         owner, dot, _ = token.partition(".")
         if not dot or owner == self._presence.me:
             return None
         said = {"action": answer.action, "content": dict(answer.content)}
-        return partial(self._continued_by, owner, {"token": token, "seat": caller.seat, "answer": said})
+        return partial(self._continue_at, owner, {"token": token, "seat": caller.seat, "answer": said})
 
-    async def _continued_by(self, owner: str, letter: Mapping[str, Any], tell: TellEvent | None) -> ToolResult:
+    async def _continue_at(self, owner: str, letter: Mapping[str, Any], tell: TellEvent | None) -> ToolResult:
         try:
             return _from_wire(await self._mail.ask(owner, "answer", letter, _as_progress(tell)))
         except ReplicaGone:
@@ -141,16 +141,16 @@ class ReplicaRuns:
 
     # ---------------------------------------------------------------- being asked
 
-    async def _handled(self, kind: str, letter: Mapping[str, Any], news: TellNews) -> Mapping[str, Any]:
+    async def _handle(self, kind: str, letter: Mapping[str, Any], news: TellNews) -> Mapping[str, Any]:
         def tell(event: RunEvent) -> None:
             if isinstance(event, Progress):
                 news(_plain({"done": event.done, "total": event.total, "message": event.message}))
 
         goes_on = kind == "answer"
-        work = partial(self._continued if goes_on else self._run, letter, tell)
+        work = partial(self._continue if goes_on else self._run, letter, tell)
         return _to_wire(await self._here.drain.answer(work, goes_on=goes_on))
 
-    async def _continued(self, letter: Mapping[str, Any], tell: TellEvent) -> ToolResult:
+    async def _continue(self, letter: Mapping[str, Any], tell: TellEvent) -> ToolResult:
         try:
             run = self._here.parked.take(letter["token"], letter["seat"])
         except NotParked as error:

@@ -132,13 +132,13 @@ def _is_bundled(pack: Pack) -> bool:
 
 
 def _forms(pack: Pack) -> dict[str, Forms]:
-    if _is_bundled(pack) and (line := _bundled_lines().get(pack.name)):
+    if _is_bundled(pack) and (line := _read_bundled_lines().get(pack.name)):
         return {name: (name, word) for word in line.split(" ") if (name := word.partition("(")[0])}
-    tools = [tool for tool in _known_tools(pack) if pack.source != "proxy" or tool.name not in OFFERED]
+    tools = [tool for tool in _list_known_tools(pack) if pack.source != "proxy" or tool.name not in OFFERED]
     if not 0 < len(tools) <= VERY_MANY:
         return {}
     seen: set[str] = set()
-    calls = [(tool.name, _required(tool, seen), _optional(tool)) for tool in tools]
+    calls = [(tool.name, _list_required(tool, seen), _optional(tool)) for tool in tools]
     results = [_result(tool, seen) for tool in tools]
     return {
         name: (name, call := _call(name, given), call + result, _call(name, [*given, *optional]) + result)
@@ -147,7 +147,7 @@ def _forms(pack: Pack) -> dict[str, Forms]:
 
 
 @cache
-def _bundled_lines() -> Mapping[str, str]:
+def _read_bundled_lines() -> Mapping[str, str]:
     lines = BUNDLED_TOOLS.read_text(encoding="utf-8").splitlines()
     return dict(line.split(": ", 1) for line in lines)
 
@@ -161,7 +161,7 @@ def _call(name: str, given: Sequence[str]) -> str:
     return f"{name}({','.join(given)})" if given else name
 
 
-def _required(tool: Tool, seen: set[str]) -> list[str]:
+def _list_required(tool: Tool, seen: set[str]) -> list[str]:
     required = [each for each in tool.parameters if each.required]
     return [each.name + (f":{fields}" if (fields := fields_of(each.annotation, seen)) else "") for each in required]
 
@@ -188,7 +188,7 @@ def fields_of(kind: str, seen: set[str]) -> str:
     return text if "{" in text and "{}" not in text else ""
 
 
-def _known_tools(pack: Pack) -> list[Tool]:
+def _list_known_tools(pack: Pack) -> list[Tool]:
     """Return the tools of *pack*; none if they are not known yet, cannot be read, or would have to be imported."""
     if pack.pending or pack.imported:
         return []

@@ -33,7 +33,7 @@ from pydantic.alias_generators import to_camel
 from ot.errors import OneToolError
 from ot.execution.caller import Caller, Question
 from ot.ledger.background_run import ENDED, RunEnd, RunStatus
-from ot.registry.announced_tool import META, told_in
+from ot.registry.announced_tool import META, read_meta
 from ot.server.drain import Drain
 from ot.server.elicitation import QuestionModes, elicit_request, is_modern, modes_of
 from ot.server.front import Front
@@ -105,19 +105,19 @@ class TaskForm:
     modes: QuestionModes
     """What the client can put before its user."""
 
-    def made(self, status: RunStatus) -> WireTask:
+    def describe_made(self, status: RunStatus) -> WireTask:
         """Return the answer to the call that made the task, which carries neither question nor result."""
         return WireTask(result_type="task", status="working", **self._fields(status))
 
-    def told(self, status: RunStatus) -> WireTask:
+    def describe(self, status: RunStatus) -> WireTask:
         """Return what is known of the task now."""
         if status.end is not None and status.state in ENDED:
-            return self._ended(status, status.end)
+            return self._describe_end(status, status.end)
         if request := self._request(status):
             return WireTask(status="input_required", input_requests=request, **self._fields(status))
         return WireTask(status="working", status_message=_message(status), **self._fields(status))
 
-    def _ended(self, status: RunStatus, end: RunEnd) -> WireTask:
+    def _describe_end(self, status: RunStatus, end: RunEnd) -> WireTask:
         if end.state == "cancelled":
             message = "\n".join(end.texts) or None
             return WireTask(status="cancelled", status_message=message, **self._fields(status))
@@ -211,41 +211,41 @@ class RunTasks(ServerExtension):
         if params.name != RUN or not _is_wished(context) or not _is_sound(arguments):
             return await call_next()
         if arguments.get("session"):
-            return _refused(NO_SESSION, "ValueError")
-        return await self._drain.answer(lambda: self._made(context, arguments["command"]))
+            return _refusal(NO_SESSION, "ValueError")
+        return await self._drain.answer(lambda: self._make(context, arguments["command"]))
 
-    async def _made(self, ctx: Context, command: str) -> ToolResult | BaseModel:
+    async def _make(self, ctx: Context, command: str) -> ToolResult | BaseModel:
         async with self._front.receive(ctx) as (workspace, caller):
             tools = workspace.run_tools()
             try:
                 begun = await tools.begin(caller, command, "")
-                status = _found(await tools.book.status(caller.principal, begun["id"]))
+                status = _require_found(await tools.book.status(caller.principal, begun["id"]))
             except OneToolError as error:
-                return _refused(f"{type(error).__name__}: {error}", type(error).__name__)
+                return _refusal(f"{type(error).__name__}: {error}", type(error).__name__)
             except ValueError as error:
-                return _refused(str(error), "ValueError")
-            return _form(ctx, workspace).made(status)
+                return _refusal(str(error), "ValueError")
+            return _form(ctx, workspace).describe_made(status)
 
     async def _get(self, request: Any, params: TaskParams) -> WireTask:
-        async with self._received(request, params) as (ctx, workspace, caller):
+        async with self._receive(request, params) as (ctx, workspace, caller):
             status = await workspace.run_tools().status(caller.principal, params.task_id)
-            return _form(ctx, workspace).told(_found(status))
+            return _form(ctx, workspace).describe(_require_found(status))
 
     async def _update(self, request: Any, params: TaskAnswers) -> dict[str, Any]:
-        async with self._received(request, params) as (_, workspace, caller):
+        async with self._receive(request, params) as (_, workspace, caller):
             book = workspace.run_tools().book
-            status = _found(await book.status(caller.principal, params.task_id))
+            status = _require_found(await book.status(caller.principal, params.task_id))
             if status.question and (answer := _answer(params, question_key(status))):
                 await book.answer(caller.principal, params.task_id, status.question["number"], answer)
             return {}
 
     async def _cancel(self, request: Any, params: TaskParams) -> dict[str, Any]:
-        async with self._received(request, params) as (_, workspace, caller):
-            _found(await workspace.run_tools().book.cancel(caller.principal, params.task_id))
+        async with self._receive(request, params) as (_, workspace, caller):
+            _require_found(await workspace.run_tools().book.cancel(caller.principal, params.task_id))
             return {}
 
     @asynccontextmanager
-    async def _received(self, request: Any, params: TaskParams) -> AsyncGenerator[tuple[Context, Workspace, Caller]]:
+    async def _receive(self, request: Any, params: TaskParams) -> AsyncGenerator[tuple[Context, Workspace, Caller]]:
         """Yield who asks for a task and where; what goes wrong is an error of the protocol, with its reason."""
         if self.client_settings(request) is None:
             raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, UNDECLARED, dict(NEEDED))
@@ -258,7 +258,7 @@ class RunTasks(ServerExtension):
             raise MCPError(INTERNAL_ERROR, f"{type(error).__name__}: {error}") from None
 
 
-def _refused(text: str, error: str) -> ToolResult:
+def _refusal(text: str, error: str) -> ToolResult:
     return ToolResult(content=text, meta={META: {"error": error}}, is_error=True)
 
 
@@ -266,7 +266,7 @@ def _is_wished(ctx: Context) -> bool:
     if not is_modern(ctx) or ctx.client_extension_settings(TASKS_EXTENSION_ID) is None:
         return False
     request: Any = ctx.request_context
-    return told_in({"_meta": request.meta}).get(WISH) is True
+    return read_meta({"_meta": request.meta}).get(WISH) is True
 
 
 def _is_sound(arguments: Mapping[str, Any]) -> bool:
@@ -281,7 +281,7 @@ def _check_route(request: Any, task: str) -> None:
         raise MCPError(HEADER_MISMATCH, f"the header {MCP_NAME_HEADER} does not name the task of the request")
 
 
-def _found(status: RunStatus | None) -> RunStatus:
+def _require_found(status: RunStatus | None) -> RunStatus:
     """Return *status*; an unknown id and somebody else's are told alike."""
     if status is None:
         raise MCPError(INVALID_PARAMS, NOT_FOUND)

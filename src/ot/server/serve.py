@@ -32,7 +32,7 @@ async def serve_stdio(connection: Connection) -> None:
     watchdog = Watchdog()
 
     def began(serving: asyncio.Future[None]) -> None:
-        end_on_signal(serving, connection.drained, watchdog.end_now)
+        end_on_signal(serving, connection.drain, watchdog.end_now)
         logger.info("serving MCP on standard input and output")
 
     try:
@@ -100,9 +100,9 @@ class Watchdog:
         )  # fmt: skip
         with suppress(OSError, AttributeError):  # elsewhere than on Linux nothing tells
             self._pidfd = os.pidfd_open(self._shell.pid)
-            asyncio.get_running_loop().add_reader(self._pidfd, self._died)
+            asyncio.get_running_loop().add_reader(self._pidfd, self._handle_death)
 
-    def _died(self) -> None:
+    def _handle_death(self) -> None:
         logger.warning("the watchdog was killed%s", " and is started again" if self._left else "")
         self._bury(b"")
         if self._left:

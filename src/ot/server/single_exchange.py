@@ -51,7 +51,7 @@ class SingleCall:
         version = request.headers.get("mcp-protocol-version", DEFAULT_NEGOTIATED_VERSION)
         return cls(found["id"], found.get("params"), version)
 
-    async def answered(self, server: Server[Any], state: Any, request: Request) -> bytes:
+    async def answer_with(self, server: Server[Any], state: Any, request: Request) -> bytes:
         """Return the body of the answer of *server*, whose lifespan has given *state*."""
         connection = Connection.from_envelope(self.version, None, None)
         asked = SingleExchange(self.number, ServerMessageMetadata(request_context=request), _transport(request))

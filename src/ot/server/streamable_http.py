@@ -63,7 +63,7 @@ class StreamableHttp:
             return
         body = await _body(receive)
         if call := SingleCall.read(request, body):
-            answer = await _while_wanted(call.answered(self._protocol, self._state, request), receive)
+            answer = await _while_wanted(call.answer_with(self._protocol, self._state, request), receive)
             if answer is not None:
                 await _send_json(send, answer)
         else:

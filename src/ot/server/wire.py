@@ -57,21 +57,21 @@ class QuestionIds:
         """Draw the number."""
         self._shift = secrets.randbelow(SPREAD)
 
-    def asked(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage:
+    def shift_question(self, message: types.JSONRPCMessage) -> types.JSONRPCMessage:
         """Return *message* as the client is to see it: a question, or that one is no longer asked."""
         if isinstance(message, types.JSONRPCRequest):
-            return message.model_copy(update={"id": self._shifted(message.id, self._shift)})
+            return message.model_copy(update={"id": self._shift_id(message.id, self._shift)})
         if isinstance(message, types.JSONRPCNotification) and message.method == CANCELLED and message.params:
-            shifted = self._shifted(message.params.get("requestId"), self._shift)
+            shifted = self._shift_id(message.params.get("requestId"), self._shift)
             return message.model_copy(update={"params": {**message.params, "requestId": shifted}})
         return message
 
-    def answered[T: types.JSONRPCResponse | types.JSONRPCError](self, message: T) -> T:
+    def unshift_answer[T: types.JSONRPCResponse | types.JSONRPCError](self, message: T) -> T:
         """Return the client's *message* with the id that the server knows; no question has that of a late one."""
-        return message.model_copy(update={"id": self._shifted(message.id, -self._shift)})
+        return message.model_copy(update={"id": self._shift_id(message.id, -self._shift)})
 
     @staticmethod
-    def _shifted(id: Any, by: int) -> Any:
+    def _shift_id(id: Any, by: int) -> Any:
         number = coerce_request_id(id)
         return number + by if isinstance(number, int) else id
 
@@ -176,7 +176,7 @@ class Wire:
         if isinstance(message, NoMessage):
             await self._refuse(message.code, message.reason, message.request_id)
         elif isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-            await self._to_server.send(SessionMessage(self._questions.answered(message)))
+            await self._to_server.send(SessionMessage(self._questions.unshift_answer(message)))
         elif await self._noted(message):
             await self._to_server.send(SessionMessage(message))
 
@@ -261,7 +261,7 @@ class Wire:
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write one message of the server."""
-        message = self._questions.asked(item.message)
+        message = self._questions.shift_question(item.message)
         is_answer = isinstance(message, types.JSONRPCResponse | types.JSONRPCError)
         if is_answer:
             self._open.discard(message.id)

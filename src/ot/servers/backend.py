@@ -58,7 +58,7 @@ class McpProxyBackend:
         """Connect the server; that has a deadline of its own."""
         target = ProxyTarget.of(tool.target)
         hosts = self._hosts(target, context)
-        await self._logged_in(target, context, lambda: on_a_host(hosts, lambda connection, _: connection.ready()))
+        await self._work_with_login(target, context, lambda: on_a_host(hosts, lambda connection, _: connection.ready()))
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
         """Return the tool's value; non-text blocks are told to the caller."""
@@ -70,17 +70,17 @@ class McpProxyBackend:
             trace = CallTrace(context, elsewhere)
             return connection, await connection.use(tool.full_name, trace, call)
 
-        connection, result = await self._logged_in(target, context, lambda: on_a_host(hosts, use))
+        connection, result = await self._work_with_login(target, context, lambda: on_a_host(hosts, use))
         if isinstance(result, PackReply):
             connection.note_revision(result.revision)
         value = await call.value(result, connection.definition(target.tool).get("outputSchema"))
         if isinstance(value, CopiedResult):
-            raise await self._stored(tool, value, context)
+            raise await self._store_value(tool, value, context)
         if self._learn and not isinstance(value, Unread):
             self._learn(tool, value)
         return value
 
-    async def _stored(self, tool: Tool, copy: CopiedResult, context: CallContext) -> ToolError:
+    async def _store_value(self, tool: Tool, copy: CopiedResult, context: CallContext) -> ToolError:
         with copy.file as file:
             if self._store is None:
                 return ResultTooLarge(tool.full_name, copy.size)
@@ -90,13 +90,17 @@ class McpProxyBackend:
             except (OSError, ResultError) as error:
                 return ToolFailed(tool.full_name, "ResultTooLarge", f"its large value could not be stored: {error}")
 
-    async def _logged_in[T](self, target: ProxyTarget, context: CallContext, work: Callable[[], Awaitable[T]]) -> T:
+    async def _work_with_login[T](
+        self, target: ProxyTarget, context: CallContext, work: Callable[[], Awaitable[T]]
+    ) -> T:
         """Return what *work* returns, for which the user of the run may have to log in first."""
         spec = self._spec(target, context)
         try:
             if spec.account is None:
                 return await work()
-            return await self._pool.logins.tried(spec.account, context.caller, work, context.run_id, context.clock)
+            return await self._pool.logins.retry_after_login(
+                spec.account, context.caller, work, context.run_id, context.clock
+            )
         except OneToolError as error:
             redact_error(error, spec.redactor().text)
             raise

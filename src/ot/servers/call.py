@@ -49,7 +49,7 @@ class ServerCall:
         self._of = tool
         self._full_name = tool.full_name
         self._target = target
-        self._arguments = target.sent(arguments)
+        self._arguments = target.rename_arguments(arguments)
         self._context = context
         self._trace: CallTrace | None = None
 
@@ -90,7 +90,7 @@ class ServerCall:
         arguments = self._arguments
         if self._target.form:
             meta |= REQUEST_META
-            arguments = await where_quick(arguments, lambda: _encoded(self._of, self._arguments))
+            arguments = await where_quick(arguments, lambda: _encode(self._of, self._arguments))
         result = await call_in_rounds(client.session, self._target.tool, arguments, self._progress, meta)
         # As it came: what it is made of is nobody's business but the program's.
         structured = {} if result.structured_content is None else {"structuredContent": result.structured_content}
@@ -175,7 +175,7 @@ class ServerCall:
             self._context.told(what, self._full_name, details)
 
 
-def _encoded(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _encode(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return *arguments* with what JSON has no type for tagged, as another OneTool reads them."""
     try:
         return {name: tagged.encode(value) for name, value in arguments.items()}
@@ -209,14 +209,14 @@ def tool_value(tool: str, result: Mapping[str, Any], output_schema: Mapping[str,
     blocks: Sequence[Block] = result.get("content") or ()
     structured = result.get("structuredContent")
     if result.get("isError"):
-        why = _words(blocks) or _written(structured) or "the server says that it failed, but not why"
+        why = _words(blocks) or _write(structured) or "the server says that it failed, but not why"
         raise ToolFailed(tool, "RuntimeError", why)
     if structured is not None:
-        return _unwrapped(structured, result, output_schema)
+        return _unwrap(structured, result, output_schema)
     return _one_or_all([_block_value(block) for block in blocks])
 
 
-def _unwrapped(structured: Any, result: Mapping[str, Any], output_schema: Mapping[str, Any] | None) -> Any:
+def _unwrap(structured: Any, result: Mapping[str, Any], output_schema: Mapping[str, Any] | None) -> Any:
     meta: Mapping[str, Any] = result.get("_meta") or {}
     told: Mapping[str, Any] = meta.get("fastmcp") or {}
     wrapped = told.get("wrap_result") or (output_schema or {}).get(WRAPPED)
@@ -277,5 +277,5 @@ def _words(blocks: Sequence[Block]) -> str:
     return "\n".join(part["text"] for part in inner if part.get("text"))
 
 
-def _written(structured: Any) -> str:
+def _write(structured: Any) -> str:
     return json.dumps(structured, ensure_ascii=False, separators=(",", ":")) if structured else ""

@@ -19,7 +19,7 @@ from ot.servers.definition_pins import Change, DefinitionPins
 from ot.servers.definitions import ServerDefinitions, within_limits
 from ot.servers.learned_shapes import LearnedShapes
 from ot.servers.pool import ServerPool
-from ot.servers.proxied_pack import kept_pack, proxied_pack
+from ot.servers.proxied_pack import make_kept_pack, make_proxied_pack
 from ot.servers.spec import ServerSpec
 
 LATER_SECONDS = 1.0
@@ -57,13 +57,13 @@ class ServerCatalogue:
                 self._unread.add(key)
         self.stale = False
         return [
-            kept_pack(spec.identity, spec.pack, partial(self._opened, spec))
+            make_kept_pack(spec.identity, spec.pack, partial(self._open, spec))
             if key in self._unread
             else self._pack(spec)
             for key, spec in self._specs.items()
         ]
 
-    def _opened(self, spec: ServerSpec) -> Pack:
+    def _open(self, spec: ServerSpec) -> Pack:
         self._read(spec)
         return self._pack(spec)
 
@@ -73,16 +73,16 @@ class ServerCatalogue:
         if spec.key not in self._known and (found := self._files.read(spec.identity)):
             self._known[spec.key] = found
 
-    def changed(self) -> dict[str, list[Change]]:
+    def list_changes(self) -> dict[str, list[Change]]:
         """Return what is not approved of what the servers offer, by server."""
         for spec in self._specs.values():
             if spec.key in self._unread:
-                self._opened(spec)
+                self._open(spec)
         return self._pins.all_changed()
 
     def _pack(self, spec: ServerSpec) -> Pack:
         state = self._pool.state(spec)
-        return proxied_pack(
+        return make_proxied_pack(
             spec.identity,
             spec.pack,
             self._known.get(spec.key),
@@ -171,7 +171,7 @@ class ServerCatalogue:
             await asyncio.wait_for(self._hurry.wait(), LATER_SECONDS)
         await self._pool.list_all(self.unknown())
 
-    def reloaded(self) -> None:
+    def reload(self) -> None:
         """Ask again after a reload what could not be found out before."""
         if self._asking is not None and self._asking.done():
             self._asking, self._patience = None, PATIENCE_SECONDS

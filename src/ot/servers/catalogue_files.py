@@ -83,7 +83,7 @@ class CatalogueFiles:
     def read(self, identity: ServerIdentity) -> ServerDefinitions | None:
         """Return what the server offered, or nothing when it was never asked."""
         path = self._file(identity)
-        found = read_or_forget(path) or self._taken_over(identity) or self._common(identity)
+        found = read_or_forget(path) or self._take_over(identity) or self._common(identity)
         if not found or found.get("version") != VERSION:
             return None
         try:
@@ -112,7 +112,7 @@ class CatalogueFiles:
         common = server_file(self._directory, identity.server, "tools", identity.common)
         return read_or_forget(common) if identity.common else {}
 
-    def _taken_over(self, identity: ServerIdentity) -> dict[str, Any]:
+    def _take_over(self, identity: ServerIdentity) -> dict[str, Any]:
         """Return what an older version kept of the server for this directory, from now on under its identity."""
         old, new = server_file(self._directory, identity.server, "tools", identity.former), self._file(identity)
         try:

@@ -93,7 +93,7 @@ class ServerConnection(Leased):
             ToolError: It answered with an error.
         """
         async with self.lease(tool, f"the server '{self.spec.name}'"):
-            return await self._tried(tool, trace, work)
+            return await self._try_twice(tool, trace, work)
 
     @property
     def rests(self) -> bool:
@@ -104,7 +104,7 @@ class ServerConnection(Leased):
         """Let others be asked first for *seconds*."""
         self._backoff.hold(seconds)
 
-    async def _tried(self, tool: str, trace: CallTrace, work: Work) -> Any:
+    async def _try_twice(self, tool: str, trace: CallTrace, work: Work) -> Any:
         lost = Lost("")
         for _ in range(2):
             live = await self.ready()
@@ -117,7 +117,7 @@ class ServerConnection(Leased):
                     raise failure from None
                 lost = Lost(await self._lose(live, failure.why), failure.sent)
             else:
-                self._backoff.worked()
+                self._backoff.note_success()
                 if trace.refusal:  # an API's own answer, which only says that it failed
                     raise trace.refusal
                 return answer
@@ -146,11 +146,11 @@ class ServerConnection(Leased):
         if self._starting is None:
             if self._backoff.seconds_left:
                 raise self._unavailable()
-            self._starting = self._task(self._started())
+            self._starting = self._task(self._start())
             self._starting.add_done_callback(self._on_start)
-        return await self._shared(self._starting)
+        return await self._await_shared_start(self._starting)
 
-    async def _shared(self, starting: asyncio.Task[LiveSession]) -> LiveSession:
+    async def _await_shared_start(self, starting: asyncio.Task[LiveSession]) -> LiveSession:
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
@@ -163,13 +163,13 @@ class ServerConnection(Leased):
     def _on_start(self, started: asyncio.Task[LiveSession]) -> None:
         self._starting = None
 
-    async def _started(self) -> LiveSession:
+    async def _start(self) -> LiveSession:
         self._set("starting")
         self._stale = False
         seconds = self.spec.start_seconds
         try:
             async with asyncio.timeout(seconds):
-                live = await self._connected()
+                live = await self._connect()
         except TimeoutError:
             said = f". It said: {self._stray.said}" if self._stray.said else ""
             self._refuse(f"it did not start within {seconds:g} s{said}")
@@ -198,19 +198,19 @@ class ServerConnection(Leased):
         raise self._unavailable()
 
     def _refuse(self, why: str, pause: float = 0.0) -> None:
-        self._backoff.failed(is_start=True)
+        self._backoff.note_failure(is_start=True)
         self._backoff.hold(pause)
         self._set("failed", self._with_stray(why))
         logger.warning("the server %s is not available: %s", self.spec.name, self.why)
 
-    async def _connected(self) -> LiveSession:
+    async def _connect(self) -> LiveSession:
         """Return a connection whose server said what it offers; the caller sets the time for it.
 
         Raises:
             RuntimeError: The server is unavailable; the text says why.
             ServerUnavailable: Its login is of no use.
         """
-        live = await self._opened(self._mode, self._spec_found)
+        live = await self._open(self._mode, self._spec_found)
         if not live.modern:
             self._mode = "legacy"  # asking for the newer protocol again would only cost time
         trace = CallTrace()
@@ -224,7 +224,7 @@ class ServerConnection(Leased):
         self._take(definitions)
         return live
 
-    async def _opened(self, mode: str, spec: ServerSpec) -> LiveSession:
+    async def _open(self, mode: str, spec: ServerSpec) -> LiveSession:
         live = LiveSession(spec, self._stray, self._on_change, mode, self._roots, self._asks)
         # A task of its own: how long the library takes to clean up after a deadline must not delay the deadline.
         opening = self._task(live.open())
@@ -237,18 +237,18 @@ class ServerConnection(Leased):
                 raise
             if mode == "auto" and live.process and live.process.ended.is_set():
                 # Some servers of the older protocol exit when the first message is not the one that they know.
-                return await self._opened("legacy", spec)
+                return await self._open("legacy", spec)
             failed = start_failure(live, live.trace, error)
-            if live.may_speak_sse and not live.trace.refusal and (older := await self._opened_over_events()):
+            if live.may_speak_sse and not live.trace.refusal and (older := await self._open_over_events()):
                 return older
             raise failed from live.trace.fault or error
         return live
 
-    async def _opened_over_events(self) -> LiveSession | None:
+    async def _open_over_events(self) -> LiveSession | None:
         """Return a connection over the older transport, or nothing when the server does not speak that either."""
         spec = replace(self.spec, transport="sse")
         try:
-            live = await self._opened("legacy", spec)
+            live = await self._open("legacy", spec)
         except RuntimeError as error:
             logger.debug("%s does not offer a stream of events either: %s", spec.name, error)
             return None
@@ -268,7 +268,7 @@ class ServerConnection(Leased):
         if self._live is not live:
             return live.lost or why
         self._live = None
-        self._backoff.failed()
+        self._backoff.note_failure()
         self._set("failed", why)
         self._later(live.retire())
         if live.process and live.over:
@@ -315,7 +315,7 @@ class ServerConnection(Leased):
 
     # ---------------------------------------------------------------- lists
 
-    async def listed(self) -> ServerDefinitions:
+    async def read_definitions(self) -> ServerDefinitions:
         """Return what the server offers, connecting it if need be.
 
         Raises:
@@ -405,7 +405,7 @@ async def probe(spec: ServerSpec) -> ServerDefinitions:
         raise ServerUnavailable(spec.name, spec.problem)
     hosts = [ServerConnection(host, lambda spec, definitions: None, Backoff(), ClientRoots()) for host in spec.hosts]
     try:
-        return await on_a_host(hosts, lambda connection, _: connection.listed())
+        return await on_a_host(hosts, lambda connection, _: connection.read_definitions())
     except (LoginNeeded, AuthServerDown):
         raise
     except ServerUnavailable as error:

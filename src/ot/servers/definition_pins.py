@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ot.errors import DefinitionChanged
-from ot.files.private_file import locked
+from ot.files.private_file import hold_lock
 from ot.registry.freshness import Stamp, stamp_of
 from ot.registry.proxy_target import PROXY, ProxyTarget, ServerIdentity
 from ot.registry.tool import Tool
@@ -41,7 +41,7 @@ class Change:
         return f"{self.server}{'.' * bool(self.tool)}{self.tool}: {', '.join(self.what)}"
 
 
-def changed_words(changes: Sequence[Change]) -> dict[str, str]:
+def describe_changes(changes: Sequence[Change]) -> dict[str, str]:
     """Return what changed, by tool, for a report; ``*`` is the whole server."""
     shown = {change.tool or "*": ", ".join(change.what) for change in changes[:MAX_REPORTED]}
     more = len(changes) - MAX_REPORTED
@@ -100,7 +100,7 @@ class PinBook:
         left = book.changes(self.pending_written, self.pending)
         return book if left else replace(book, pending_written="", pending={})
 
-    def taken_over(self, identity: ServerIdentity) -> PinBook:
+    def take_over(self, identity: ServerIdentity) -> PinBook:
         """Return the book with what an older version approved, under the server's identity.
 
         What the user approved last counts, in whichever directory: a change of the definitions still shows.
@@ -126,7 +126,7 @@ class DefinitionPins:
         server = identity.server
         tools = {str(part["name"]): pinned_part(part) for part in definitions.tools if "name" in part}
         with self._lock:
-            identity = self._approved_as(identity)
+            identity = self._find_approved_identity(identity)
             is_new = self._seen.get(server) != (identity, tools)
             if is_new:
                 self._seen[server] = (identity, tools)
@@ -135,17 +135,17 @@ class DefinitionPins:
                     self._record(identity, pack, tools)
                 except (OSError, ValueError) as error:
                     logger.warning("what %s offers could not be remembered: %s", server, error)
-        changes = self.changed(server)
+        changes = self.list_changes(server)
         for change in changes if is_new else ():
             logger.warning("%s; look at it with: onetool approve %s", change, server)
         return changes
 
-    def changed(self, server: str) -> list[Change]:
+    def list_changes(self, server: str) -> list[Change]:
         """Return what is not approved of what the server offers now; another process may approve it meanwhile."""
         with self._lock:
-            return self._compared(server)[0] if server in self._seen else []
+            return self._compare(server)[0] if server in self._seen else []
 
-    def _compared(self, server: str) -> tuple[list[Change], Tools]:
+    def _compare(self, server: str) -> tuple[list[Change], Tools]:
         """Return what is not approved of what was seen last, and what is approved."""
         identity, tools = self._seen[server]
         stamp = stamp_of(self._file(server, identity.owner))
@@ -157,7 +157,7 @@ class DefinitionPins:
 
     def all_changed(self) -> dict[str, list[Change]]:
         """Return what is not approved, by server."""
-        return {server: changes for server in sorted(self._seen) if (changes := self.changed(server))}
+        return {server: changes for server in sorted(self._seen) if (changes := self.list_changes(server))}
 
     def require_approved(self, tool: Tool) -> None:
         """Return when *tool* is of no proxied server, or is as it was approved.
@@ -168,7 +168,7 @@ class DefinitionPins:
         if not tool.source.startswith(PROXY):
             return
         server = tool.source.removeprefix(PROXY)
-        for change in self.changed(server):
+        for change in self.list_changes(server):
             if change.tool in ("", ProxyTarget.of(tool.target).tool):
                 raise DefinitionChanged(tool.full_name, server, change.what)
 
@@ -181,7 +181,7 @@ class DefinitionPins:
         if not own:  # one of the protocol's own methods, whose hints are ours
             return tool
         with self._lock:
-            pinned = self._compared(server)[1]
+            pinned = self._compare(server)[1]
             if not pinned and not self._held[server][1]:
                 return tool  # nothing could be recorded, and nothing counts as changed
             approved = pinned.get(own, {})
@@ -198,14 +198,14 @@ class DefinitionPins:
 
     def approve(self, shown: PinBook, tools: Iterable[str] | None = None) -> None:
         """Approve what *shown* tells, which the user has seen, and not what is there by now."""
-        with locked(self._file(shown.server, shown.owner)):
+        with hold_lock(self._file(shown.server, shown.owner)):
             approved = shown.approving(tools)
             now = self._read(shown.server, shown.owner)
             if (now.pending_written, now.pending) != (shown.pending_written, shown.pending):
                 approved = replace(approved, pending_written=now.pending_written, pending=now.pending)
             self._write(approved)
 
-    def _approved_as(self, identity: ServerIdentity) -> ServerIdentity:
+    def _find_approved_identity(self, identity: ServerIdentity) -> ServerIdentity:
         """Return under which identity the server is approved: the operator's, once that one has used it.
 
         A first use approves for whoever makes it, and for nobody else.
@@ -215,7 +215,7 @@ class DefinitionPins:
         return ServerIdentity(identity.server, identity.common)
 
     def _record(self, identity: ServerIdentity, pack: str, tools: Tools) -> None:
-        with locked(self._file(identity.server, identity.owner)):
+        with hold_lock(self._file(identity.server, identity.owner)):
             before = self._read(identity.server, identity.owner)
             book = self._book(identity)
             book = replace(book, packs=tuple(dict.fromkeys([*book.packs, pack])))
@@ -238,7 +238,7 @@ class DefinitionPins:
             shared = self._read(identity.server, "")
             if shared.by_directory and identity.former in shared.approved:
                 book = replace(shared, owner=identity.owner)
-        return book.taken_over(identity)
+        return book.take_over(identity)
 
     def _file(self, server: str, owner: str) -> Path:
         return server_file(self._directory, server, "pins", *((owner,) if owner else ()))

@@ -183,7 +183,7 @@ def _words(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     before, after = as_schema(old.get("annotations")), as_schema(new.get("annotations"))
     for hint in HINTS:
         if before.get(hint) != after.get(hint):
-            yield f"{hint}: {_shown(before.get(hint))} -> {_shown(after.get(hint))}"
+            yield f"{hint}: {_show(before.get(hint))} -> {_show(after.get(hint))}"
 
 
 def _parameters(old: Mapping[str, Parameter], new: Mapping[str, Parameter]) -> Iterator[str]:
@@ -209,5 +209,5 @@ def _by_name(definition: Mapping[str, Any]) -> dict[str, Parameter]:
     return {parameter.name: parameter for parameter in parameters}
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return {None: "not given", True: "true", False: "false"}.get(value) or clean_line(str(value), 40)

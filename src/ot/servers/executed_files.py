@@ -35,10 +35,10 @@ SEARCHED = {"PYTHONPATH": PYTHON, "NODE_PATH": NODE}
 """Variables with directories of modules."""
 
 
-def executed_by(spec: ServerSpec) -> Iterator[LockedPath]:
+def list_executed_files(spec: ServerSpec) -> Iterator[LockedPath]:
     """Yield what no program may write because *spec* executes it; a directory that is mere data is not among it."""
     why = f"the server '{spec.name}' executes it"
-    words = list(_placed_words(spec))
+    words = list(_place_words(spec))
     named = [base / expand_home(word) for base, word in words if "/" in word or PurePath(word).suffix]
     for file in (path for path in [*named, *_of_environment(spec)] if not path.is_dir()):
         # Where it really lies, itself not followed, too: a link is executed under its own name.
@@ -50,7 +50,7 @@ def executed_by(spec: ServerSpec) -> Iterator[LockedPath]:
         yield _modules(directory, endings, why)
 
 
-def _placed_words(spec: ServerSpec) -> Iterator[tuple[Path, str]]:
+def _place_words(spec: ServerSpec) -> Iterator[tuple[Path, str]]:
     """Yield the words of the command line, each with the directory from which it would be a path."""
     for text in (spec.command, *spec.args):
         base, before = Path(spec.cwd or spec.workspace or "."), ""

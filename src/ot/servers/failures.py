@@ -48,7 +48,7 @@ def call_failure(error: Exception, tool: str, trace: CallTrace, live: LiveSessio
             return Lost("the connection was lost")
         # The stream of this one answer broke off; other calls on the connection go on.
         return ServerUnavailable(live.spec.name, str(error), unknown=True)
-    return _failed(error, tool)
+    return _failure(error, tool)
 
 
 def _fault(trace: CallTrace, spec: ServerSpec) -> ToolError | Lost | None:
@@ -112,7 +112,7 @@ def _code(error: Exception) -> int:
     return error.code if isinstance(error, MCPError) else 0
 
 
-def _failed(error: Exception, tool: str) -> ToolFailed:
+def _failure(error: Exception, tool: str) -> ToolFailed:
     if isinstance(error, ValidationError):
         return ToolFailed(tool, "RuntimeError", f"the server's answer does not follow the protocol: {error}")
     return ToolFailed(tool, KINDS.get(_code(error), "RuntimeError"), str(error) or type(error).__name__)

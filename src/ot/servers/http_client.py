@@ -90,7 +90,7 @@ class ServerClient(GuardedClient):
         request.extensions = {**request.extensions, "trace": _watch(posted, trace)}
         if request.method != "POST":
             await _wait_to_resume(request, trace)
-            return await self._sent(request, options)
+            return await self._send_bounded(request, options)
         if trace and posted.is_request:
             trace.status, trace.replied, trace.fault = 0, False, None
         try:
@@ -104,7 +104,7 @@ class ServerClient(GuardedClient):
                 raise
             return _instead(request, posted, error)
 
-    async def _sent(self, request: httpx2.Request, options: dict[str, Any]) -> httpx2.Response:
+    async def _send_bounded(self, request: httpx2.Request, options: dict[str, Any]) -> httpx2.Response:
         streamed: dict[str, Any] = {**options, "stream": True}
         response = await super().send(request, **streamed)
         response.stream = BoundedBody(response, None if self._answers_apart else current_trace.get())
@@ -120,7 +120,7 @@ class ServerClient(GuardedClient):
     async def _answer(
         self, request: httpx2.Request, posted: _Posted, trace: CallTrace | None, options: dict[str, Any]
     ) -> httpx2.Response:
-        response = await self._sent_when_let_in(request, posted, trace, options)
+        response = await self._send_when_let_in(request, posted, trace, options)
         if not posted.is_request or response.next_request is not None:
             return response
         try:
@@ -134,13 +134,13 @@ class ServerClient(GuardedClient):
             raise
         return response
 
-    async def _sent_when_let_in(
+    async def _send_when_let_in(
         self, request: httpx2.Request, posted: _Posted, trace: CallTrace | None, options: dict[str, Any]
     ) -> httpx2.Response:
         """Return the response once the server lets the request in; it is sent again only if it had no effect."""
         attempt = 0
         while True:
-            response = await self._sent(request, options)
+            response = await self._send_bounded(request, options)
             pause = pause_asked(response)
             # Who answers 429 has not let the request in. A 503 may also come from a gateway that had passed it on.
             repeatable = response.status_code == 429 or (response.status_code == 503 and posted.method not in EFFECTS)

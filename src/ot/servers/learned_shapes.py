@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ot.files.private_file import locked
+from ot.files.private_file import hold_lock
 from ot.registry.proxy_target import ProxyTarget, ServerIdentity
 from ot.registry.tool import Tool
 from ot.registry.value_shape import Shape, merge, shape_of, shape_of_json, shape_text, shape_to_json
@@ -82,7 +82,7 @@ class LearnedShapes:
             target = ProxyTarget.of(tool.target)
             self.learn(target.identity, target.tool, tool.definition, value)
 
-    def observed(self, server: ServerIdentity, tool: str, definition_hash: str) -> Observed | None:
+    def look_up(self, server: ServerIdentity, tool: str, definition_hash: str) -> Observed | None:
         """Return what is known of the tool as it is defined now."""
         with self._lock:
             found = self._of_server(server).get(tool)
@@ -107,7 +107,7 @@ class LearnedShapes:
 
     def _write(self, server: ServerIdentity, learned: Mapping[str, Observed]) -> None:
         path = self._file(server)
-        with locked(path):
+        with hold_lock(path):
             together = self._read(server)
             _add(together, learned)
             write_json(path, {"version": 1, "server": server.server, "tools": _plain(together)})

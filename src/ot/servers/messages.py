@@ -195,13 +195,13 @@ def read_message(line: bytes) -> JSONRPCMessage:
     if len(line) <= QUICK_BYTES:
         return message
     if isinstance(message, JSONRPCResponse):
-        return _bounded(message, line)
+        return _limit_message(message, line)
     if isinstance(message, JSONRPCRequest | JSONRPCNotification) and len(line) > MAX_REQUEST_BYTES:
         raise ValueError(f"{len(line):,} bytes, more than {MAX_REQUEST_BYTES:,}")
     return message
 
 
-def _bounded(message: JSONRPCResponse, line: bytes) -> JSONRPCMessage:
+def _limit_message(message: JSONRPCResponse, line: bytes) -> JSONRPCMessage:
     result: dict[str, Any] = message.result
     if any(len(result.get(key) or ()) > MAX_ITEMS for key in BLOCKS):
         return _unread(line)
@@ -299,12 +299,12 @@ class TakenMessages(MessageStream):
         return self
 
     async def __anext__(self) -> Any:
-        return await self._taken(await anext(self._messages))
+        return await self._take(await anext(self._messages))
 
     async def receive(self) -> Any:
-        return await self._taken(await self._messages.receive())
+        return await self._take(await self._messages.receive())
 
-    async def _taken(self, item: Any) -> Any:
+    async def _take(self, item: Any) -> Any:
         if isinstance(item, SessionMessage):
             redactor = self._redactor()
             if not redactor.idle:

@@ -13,7 +13,7 @@ import orjson
 
 from ot.errors import ServerUnavailable, ToolFailed
 from ot.execution.failure_form import error_of_form
-from ot.registry.announced_tool import FORM, META, form_of, mapping_of, told_in
+from ot.registry.announced_tool import FORM, META, form_of, mapping_of, read_meta
 from ot.registry.proxy_target import BLOCK
 from ot.registry.tool import Tool
 from ot.values.parts import Unread, has_many_parts
@@ -58,7 +58,7 @@ class PackReply:
         self._held = mapping_of(result.get("structuredContent"))
         self._stored = mapping_of(self._held.get("stored"))
         self._copied: BinaryIO | None = None
-        self.blocks = [_named_block(block) for block in result.get("content") or () if block.get("type") != "text"]
+        self.blocks = [_read_block(block) for block in result.get("content") or () if block.get("type") != "text"]
         """Non-text content, each with the name that the value has for it, if any."""
         self.revision = str((form_of(result) or {}).get("revision") or "")
 
@@ -111,15 +111,15 @@ class PackReply:
             raise error_of_form(failure, self._tool)
         if self._copied is None:
             text = self._held.get("value")
-            return await self._decoded(text.encode() if isinstance(text, str) else b"")
+            return await self._decode_apart(text.encode() if isinstance(text, str) else b"")
         form, bytes, size = str(self._stored.get("form")), self._stored["bytes"], self._held.get("too_large")
         if size is not None or form != "tagged" or bytes > MAX_VALUE_BYTES:
             words = str(size)[:100] if size else f"{bytes:,} bytes"
             return CopiedResult(self._copied, FORMS.get(form, "text"), words)
         with self._copied as file:
-            return await self._decoded(file.read())
+            return await self._decode_apart(file.read())
 
-    async def _decoded(self, data: bytes) -> Any:
+    async def _decode_apart(self, data: bytes) -> Any:
         if len(data) <= QUICK_BYTES:
             return self._decode(data)
         return await anyio.to_thread.run_sync(self._decode, data, abandon_on_cancel=True)
@@ -137,11 +137,11 @@ class PackReply:
         return ServerUnavailable(self._tool.pack, f"its large value could not be read: {why}", unknown=True)
 
 
-def _named_block(block: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def _read_block(block: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Return a block as it was, and the name that the value has for it."""
     meta = {key: value for key, value in mapping_of(block.get("_meta")).items() if key != META}
     plain = {key: value for key, value in block.items() if key != "_meta"}
-    return plain | ({"_meta": meta} if meta else {}), str(told_in(block).get(BLOCK, ""))
+    return plain | ({"_meta": meta} if meta else {}), str(read_meta(block).get(BLOCK, ""))
 
 
 async def _page(client: Client[Any], uri: str) -> bytes:
@@ -152,7 +152,7 @@ async def _page(client: Client[Any], uri: str) -> bytes:
 
 def ending(result: Mapping[str, Any], server: str) -> ServerUnavailable | None:
     """Return the error for a call that a server did not take, or cut off, because it is shutting down."""
-    told = told_in(result)
+    told = read_meta(result)
     if told.get("error") != ENDING:
         return None
     return ServerUnavailable(server, "it is shutting down", unknown=told.get("begun") is not False)

@@ -74,7 +74,7 @@ def place_of_server(
     directory = os.path.normpath(paths.cwd / expand_home(cwd))
     if not _in_workspace(server.cwd, cwd, directory, paths, project):
         return ServerPlace(home, directory)
-    seal, problem = (None, "") if trusted else _sealed(identity.server, server, directory, paths, project)
+    seal, problem = (None, "") if trusted else _seal(identity.server, server, directory, paths, project)
     return ServerPlace(home, directory, in_workspace=True, seal=seal, problem=problem)
 
 
@@ -82,7 +82,7 @@ def server_here(server: Server, directory: Path, workspace: Path, project: Path 
     """Return what is to be trusted for *server* to start in *directory* of *workspace*."""
     modules, script = runs_modules(server.command, server.args), script_in(server, directory, workspace)
     files = launcher_files(directory, modules=modules, script=script)
-    return ServerHere(written=_written(server, project), files=files)
+    return ServerHere(written=_fingerprint(server, project), files=files)
 
 
 def make_home(directory: Path) -> None:
@@ -148,25 +148,28 @@ def _in_workspace(written: str, cwd: str, directory: str, paths: Paths, project:
     return project is not None and Path(os.path.realpath(directory)).is_relative_to(os.path.realpath(paths.cwd))
 
 
-def _sealed(name: str, server: Server, directory: str, paths: Paths, project: Path | None) -> tuple[Seal | None, str]:
+def _seal(name: str, server: Server, directory: str, paths: Paths, project: Path | None) -> tuple[Seal | None, str]:
     known = Trust(paths.global_dir).servers_in(paths.cwd).get(name)
     if known is None:
         return None, f"servers.{name}.cwd is {directory}, which is not trusted for this server: {ADVICE}"
-    if known.written != _written(server, project):
+    if known.written != _fingerprint(server, project):
         return None, f"servers.{name}.cwd is {directory}, which was trusted for other settings of this server: {ADVICE}"
     script = script_in(server, Path(directory), paths.cwd)
     seal = Seal(directory, runs_modules(server.command, server.args), known.files, script)
     changed = seal.changes(trees=False)
-    return seal, f"servers.{name}.cwd is {directory}, which {changed_files(changed)}: {ADVICE}" if changed else ""
+    return (
+        seal,
+        f"servers.{name}.cwd is {directory}, which {describe_changed_files(changed)}: {ADVICE}" if changed else "",
+    )
 
 
-def changed_files(changed: Sequence[str]) -> str:
+def describe_changed_files(changed: Sequence[str]) -> str:
     """Return what *changed*, with the first few by name."""
     more = ["and more"] if len(changed) > CHANGES_SHOWN else []
     return f"has changed since it was trusted ({'; '.join([*changed[:CHANGES_SHOWN], *more])})"
 
 
-def _written(server: Server, project: Path | None) -> str:
+def _fingerprint(server: Server, project: Path | None) -> str:
     parts = [server.command, server.args, dict(server.env), server.cwd, str(project or "")]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -70,14 +70,14 @@ class ServerPool(Pool["ServerConnection"]):
             return found[0]
         from ot.servers.connection import ServerConnection  # noqa: PLC0415 - imports the protocol's library
 
-        def changed(_: ServerSpec, definitions: ServerDefinitions) -> None:
+        def report_change(_: ServerSpec, definitions: ServerDefinitions) -> None:
             self._changed(whole or spec, definitions)
 
         def asks() -> bool:
             self.asking.note((whole or spec).asker)
             return sum(connection.held_as in keys for keys in self._held.values()) <= 1
 
-        connection = ServerConnection(spec, changed, self._backoff(spec.key), self._roots, asks)
+        connection = ServerConnection(spec, report_change, self._backoff(spec.key), self._roots, asks)
         self._add(connection)
         return connection
 
@@ -94,11 +94,11 @@ class ServerPool(Pool["ServerConnection"]):
         async def fetch(spec: ServerSpec) -> None:
             async with places:
                 if spec.account is None or caller is None:
-                    await on_a_host(self.connections(spec), lambda connection, _: connection.listed())
+                    await on_a_host(self.connections(spec), lambda connection, _: connection.read_definitions())
                     return
                 connection = self.connection(spec)
                 try:
-                    await self.logins.tried(spec.account, caller, connection.listed)
+                    await self.logins.retry_after_login(spec.account, caller, connection.read_definitions)
                 except LoginNeeded as needed:
                     connection.need_login(str(needed))
 

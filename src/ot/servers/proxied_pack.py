@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ot.errors import ToolUnavailable
-from ot.registry.announced_tool import AnnouncedTool, announced_tool
+from ot.registry.announced_tool import AnnouncedTool, read_announced_tool
 from ot.registry.clean_text import clean_text, identifier, unique_identifiers
 from ot.registry.proxy_target import BACKEND, PROXY, ProxyTarget, ServerIdentity
 from ot.registry.schema_types import as_schema, parameters_of_schema, python_type
@@ -77,7 +77,7 @@ class ProxiedPack(Pack):
         if self.shapes is None or not tool.definition or (tool.returns and not tool.observed):
             return tool
         target = ProxyTarget.of(tool.target)
-        found = self.shapes.observed(target.identity, target.tool, tool.definition)
+        found = self.shapes.look_up(target.identity, target.tool, tool.definition)
         return replace(tool, returns=found.text, observed=f"observed {found.count}x") if found else tool
 
 
@@ -111,12 +111,12 @@ class KeptPack(Pack):
         return self._pack.left_out
 
 
-def kept_pack(identity: ServerIdentity, pack: str, opened: Callable[[], Pack]) -> Pack:
+def make_kept_pack(identity: ServerIdentity, pack: str, opened: Callable[[], Pack]) -> Pack:
     """Return the pack of a server whose definitions are *opened* when they are needed."""
     return KeptPack(pack, SOURCE, lambda: (), origin=f"{PROXY}{identity.server}", opened=opened)
 
 
-def proxied_pack(
+def make_proxied_pack(
     identity: ServerIdentity,
     pack: str,
     definitions: ServerDefinitions | None,
@@ -171,13 +171,13 @@ def tools_of_server(
     """Return the tools that the filter leaves of *definitions*, which are within the limits, under Python names."""
     chosen: dict[str, Mapping[str, Any]] = {}
     for part in definitions.tools:
-        if is_offered(name := str(part["name"]), filter, announced_tool(part)):
+        if is_offered(name := str(part["name"]), filter, read_announced_tool(part)):
             if name in chosen:
                 logger.warning("%s: the tool %s is listed twice, the later one counts", identity.server, name)
             chosen[name] = part
-    if announced := _announced(pack, chosen):
+    if announced := _read_announced(pack, chosen):
         return [
-            one.applied_to(tool_of_definition(identity, pack, given, chosen[name]))
+            one.apply_to(tool_of_definition(identity, pack, given, chosen[name]))
             for name, (given, one) in announced.items()
         ]
     names = unique_identifiers(list(chosen))
@@ -189,12 +189,12 @@ def tools_of_server(
     return tools + [tool for tool in _of_methods(identity.server, pack, definitions) if tool.name not in taken]
 
 
-def _announced(pack: str, chosen: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, AnnouncedTool]]:
+def _read_announced(pack: str, chosen: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, AnnouncedTool]]:
     """Return the tools of another OneTool with the names that they have here, by those that it defines them under.
 
     Of its packs it is the one called *pack*; where none is, the only one, or all, each name with that of its pack.
     """
-    found = {name: one for name, part in chosen.items() if (one := announced_tool(part))}
+    found = {name: one for name, part in chosen.items() if (one := read_announced_tool(part))}
     if len(found) != len(chosen):
         return {}
     packs = {one.pack for one in found.values()}

@@ -24,7 +24,7 @@ from ot.errors import CannotAsk
 from ot.execution.call_context import CallContext
 from ot.execution.caller import Question
 from ot.registry.clean_text import clean_line, clean_text
-from ot.visible_text import quoted
+from ot.visible_text import quote
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ def _question(params: ElicitRequestParams, server: str) -> Question:
     """
     # Its further lines are set in: none of them can be taken for one of ours.
     said = clean_text(params.message, MAX_MESSAGE).replace("\n", "\n    ")
-    message = f"The server {quoted(server)} asks: {said}"
+    message = f"The server {quote(server)} asks: {said}"
     if not isinstance(params, ElicitRequestFormParams):
         return Question(message, NOTHING, "url", url=_address(params.url))
     _require_small(params.requested_schema)

@@ -154,8 +154,10 @@ class LiveSession:
         if self._document:
             return self._document.definitions
         client, capabilities = self.client, self.client.server_capabilities
-        tools = await _listed(client.list_tools(MAX_PAGES))
-        prompts = await _listed(client.list_prompts(MAX_PAGES)) if capabilities and capabilities.prompts else []
+        tools = await _list_or_nothing(client.list_tools(MAX_PAGES))
+        prompts = (
+            await _list_or_nothing(client.list_prompts(MAX_PAGES)) if capabilities and capabilities.prompts else []
+        )
         return ServerDefinitions(
             tools=tuple(wire_form(tool) for tool in tools),
             prompts=tuple(wire_form(prompt) for prompt in prompts),
@@ -211,7 +213,7 @@ def _transport(
     return HttpTransport(spec, callbacks) if spec.url else StdioTransport(spec, stray, callbacks, changed)
 
 
-async def _listed(listing: Awaitable[list[Any]]) -> list[Any]:
+async def _list_or_nothing(listing: Awaitable[list[Any]]) -> list[Any]:
     try:
         return await listing
     except MCPError as error:

@@ -124,7 +124,7 @@ class ServerSpec:
         """Return what takes out of its words the secrets that it was given, and the tokens of its login so far."""
         if self.account is None:
             return self._redactor
-        return Redactor.joined([self._redactor, *self.account.redactors()])
+        return Redactor.join([self._redactor, *self.account.redactors()])
 
     @cached_property
     def _redactor(self) -> Redactor:

@@ -52,7 +52,7 @@ class ToolLists:
         if not isinstance(part, dict):
             logger.warning("%s: a malformed entry of its list is left out", self._server)
             return None
-        tool = repaired(cast("dict[str, Any]", part))
+        tool = repair_tool(cast("dict[str, Any]", part))
         why = self._wrong({**result, "tools": [tool]})
         if why and "outputSchema" in tool:
             del tool["outputSchema"]
@@ -63,7 +63,7 @@ class ToolLists:
         return tool
 
 
-def repaired(tool: Mapping[str, Any]) -> dict[str, Any]:
+def repair_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     """Return a definition without what is not of its kind, and with a schema that says that it is of an object."""
     kept = {key: value for key, value in tool.items() if not _unkind(key, value)}
     return kept | {"inputSchema": _of_object(tool.get("inputSchema"))}

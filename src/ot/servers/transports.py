@@ -27,7 +27,7 @@ from ot.servers.failure_words import failure_words, status_words
 from ot.servers.http_client import ServerClient
 from ot.servers.http_replies import EVENTS, MAX_REPLY_BYTES, error_message, origin_of
 from ot.servers.messages import MessageReader, MessageStream, MessageWriter, OutputLines, StrayOutput, TakenMessages
-from ot.servers.place import ADVICE, changed_files, find_program, make_home
+from ot.servers.place import ADVICE, describe_changed_files, find_program, make_home
 from ot.servers.reply_faults import Refused
 from ot.servers.spec import ServerSpec
 from ot.servers.tool_lists import ToolLists
@@ -88,7 +88,7 @@ class StdioTransport(ClientTransport):
         self, *, transport_options: TransportOptions | None = None, **session_kwargs: Any
     ) -> AsyncGenerator[ClientSession]:
         """Yield a session with a process of its own."""
-        process = self._process = await self._started()
+        process = self._process = await self._start()
         try:
             lines = OutputLines(process.stdout, self._stray)
             reader = MessageReader(lines, self._stray, self._changed, self._on_end)
@@ -104,7 +104,7 @@ class StdioTransport(ClientTransport):
                 self.ending = await process.end(ENDING_SECONDS)
             self.ended.set()
 
-    async def _started(self) -> GuardedProcess:
+    async def _start(self) -> GuardedProcess:
         spec = self._spec
         cwd = await anyio.to_thread.run_sync(_place, spec)
         program, environ = find_program(spec.command, spec.env, cwd)
@@ -133,7 +133,7 @@ def _place(spec: ServerSpec) -> Path:
     if spec.private:
         make_home(cwd)
     if spec.seal and (changed := spec.seal.changes()):
-        raise PermissionError(f"{cwd} {changed_files(changed)}: {ADVICE}")
+        raise PermissionError(f"{cwd} {describe_changed_files(changed)}: {ADVICE}")
     return cwd
 
 

@@ -31,10 +31,10 @@ class Circuit:
         if not self.trouble:
             self.trouble = f"the shared state is unreachable since {datetime.now(UTC):%H:%M:%S} UTC: {why}"
             logger.warning("%s", self.trouble)
-            self._probing = asyncio.ensure_future(self._probed())
+            self._probing = asyncio.ensure_future(self._probe_until_reachable())
         return self.trouble
 
-    async def _probed(self) -> None:
+    async def _probe_until_reachable(self) -> None:
         while True:
             await asyncio.sleep(self._pause)
             try:

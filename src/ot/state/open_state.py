@@ -76,7 +76,7 @@ def redis_url(settings: SharedStore, secrets: Secrets) -> str:
     Raises:
         ConfigError: A secret is missing.
     """
-    scheme, colon, rest = _filled(settings.redis, "state.redis", secrets).partition(":")
+    scheme, colon, rest = _fill_in(settings.redis, "state.redis", secrets).partition(":")
     return SAME_PROTOCOL.get(scheme, scheme) + colon + rest
 
 
@@ -91,12 +91,12 @@ def open_keys(settings: SharedStore, secrets: Secrets) -> StateKeys | None:
     from ot.state.state_keys import StateKeys  # noqa: PLC0415 - imports cryptography
 
     try:
-        return StateKeys([_filled(key, "state.keys", secrets) for key in settings.keys])
+        return StateKeys([_fill_in(key, "state.keys", secrets) for key in settings.keys])
     except ValueError as error:
         raise ConfigError(f"state.keys: {error}", hint=NEW_KEY) from None
 
 
-def _filled(text: str, setting: str, secrets: Secrets) -> str:
+def _fill_in(text: str, setting: str, secrets: Secrets) -> str:
     """Return *text* with its secrets in place."""
 
     def value(found: re.Match[str]) -> str:

@@ -86,7 +86,7 @@ class ReplicaMail:
             alive, _ = await asyncio.gather(self._presence.is_alive(replica), self._post(replica, letter))
             if not alive:
                 raise ReplicaGone
-            return await self._answered(replica, asked)
+            return await self._await_answer(replica, asked)
         except (asyncio.CancelledError, ReplicaGone):
             await asyncio.shield(self._take_back(replica, id))
             raise
@@ -103,7 +103,7 @@ class ReplicaMail:
             await self._state.delete(_ticket(id))
             await self._send(replica, {"id": id, "kind": "cancel"})
 
-    async def _answered(self, replica: str, asked: _Asked) -> Mapping[str, Any]:
+    async def _await_answer(self, replica: str, asked: _Asked) -> Mapping[str, Any]:
         while not asked.answer.done():
             await asyncio.wait((asked.answer,), timeout=LOOK_SECONDS)
             if not asked.answer.done() and await self._is_gone(replica, asked):
@@ -144,15 +144,15 @@ class ReplicaMail:
             return
         id, kind = letter["id"], letter["kind"]
         if kind in ("sign", "answer"):
-            self._heard(id, kind, letter["body"])
+            self._hear(id, kind, letter["body"])
         elif kind == "cancel":
             if task := self._handling.get(id):
                 task.cancel()
         elif kind == "ask" and self._is_new(id):
-            self._handling[id] = asyncio.ensure_future(self._handled(letter))
+            self._handling[id] = asyncio.ensure_future(self._handle_letter(letter))
             self._handling[id].add_done_callback(lambda _: self._handling.pop(id, None))
 
-    def _heard(self, id: str, kind: str, body: Mapping[str, Any]) -> None:
+    def _hear(self, id: str, kind: str, body: Mapping[str, Any]) -> None:
         asked = self._asked.get(id)
         if asked is None or asked.answer.done():
             return
@@ -175,7 +175,7 @@ class ReplicaMail:
 
     # ---------------------------------------------------------------- doing what others ask for
 
-    async def _handled(self, letter: Mapping[str, Any]) -> None:
+    async def _handle_letter(self, letter: Mapping[str, Any]) -> None:
         """Do what was asked for, unless it was taken back, and answer; meanwhile give signs."""
         if not await self._is_wanted(letter["id"]):
             return

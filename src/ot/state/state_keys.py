@@ -38,7 +38,7 @@ class StateKeys:
         """Return keys that end with this process."""
         return cls([secrets.token_hex(32)])
 
-    def derived(self, purpose: str) -> list[bytes]:
+    def derive(self, purpose: str) -> list[bytes]:
         """Return a key of 32 bytes for *purpose* from each secret, the newest first."""
         return [HKDF(SHA256(), 32, salt=None, info=f"onetool/{purpose}".encode()).derive(key) for key in self._keys]
 
@@ -51,7 +51,7 @@ class StateKeys:
 
     @cached_property
     def _naming_key(self) -> bytes:
-        return self.derived("names")[-1]
+        return self.derive("names")[-1]
 
     def seal(self, place: str, data: bytes) -> bytes:
         """Return *data* encrypted for *place*: moved elsewhere, it does not open."""
@@ -69,4 +69,4 @@ class StateKeys:
             raise NotSealed(f"what is at {place} was not written with state.keys") from None
 
     def _fernet(self, place: str) -> MultiFernet:
-        return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in self.derived(f"sealed/{place}")])
+        return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in self.derive(f"sealed/{place}")])

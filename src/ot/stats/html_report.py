@@ -36,7 +36,7 @@ def html_report(figures: Figures, *, tool: str = "", tool_names: Sequence[str] =
     vendor = _text("vendor/chart.js").partition("//# sourceMappingURL")[0]
     return template.render(
         css=css, script=script, vendor=vendor, csp=_csp(css, vendor, script), data=_json(_charts(figures)),
-        **_content(figures, tool), **_unused(figures, tool, tool_names),
+        **_content(figures, tool), **_list_unused(figures, tool, tool_names),
         csv_url=_url("text/csv", _csv(figures)),
         json_url=_url("application/json", _download(figures, tool)),
     )  # fmt: skip
@@ -98,7 +98,7 @@ def _content(figures: Figures, tool: str) -> dict[str, Any]:
     }
 
 
-def _unused(figures: Figures, tool: str, tool_names: Sequence[str]) -> dict[str, Any]:
+def _list_unused(figures: Figures, tool: str, tool_names: Sequence[str]) -> dict[str, Any]:
     """Return the names that were not called: a pack as a whole where none of its tools was."""
     called = {one.tool for one in figures.tools}
     packs: defaultdict[str, list[str]] = defaultdict(list)
@@ -143,8 +143,8 @@ def _charts(figures: Figures) -> dict[str, Any]:
     slow = sorted((one for one in figures.tools if one.p95_ms), key=lambda one: one.p95_ms, reverse=True)
     return {
         "labels": [_label(start, figures.window.span) for start in starts],
-        "packs": _stacked(figures.pack_series, starts, PACKS_SHOWN, "calls"),
-        "kept": _kept_series(figures, starts),
+        "packs": _stack(figures.pack_series, starts, PACKS_SHOWN, "calls"),
+        "kept": _build_series(figures, starts),
         "per_run": _per_run(figures),
         "latency": [(one.tool, one.p50_ms, one.p95_ms) for one in slow[:BARS_SHOWN]],
         "errors": _error_bars(figures),
@@ -164,7 +164,7 @@ def _starts(figures: Figures) -> range:
     return range(first // window.span * window.span, int(window.end) + 1, window.span)
 
 
-def _stacked[P](rows: Sequence[tuple[P, str, int]], places: Sequence[P], most: int, key: str) -> list[dict[str, Any]]:
+def _stack[P](rows: Sequence[tuple[P, str, int]], places: Sequence[P], most: int, key: str) -> list[dict[str, Any]]:
     """Return the numbers of the largest names at each of *places*, and those of all others together, under *key*."""
     totals = Counter[str]()
     for _, name, number in rows:
@@ -178,7 +178,7 @@ def _stacked[P](rows: Sequence[tuple[P, str, int]], places: Sequence[P], most: i
     return [*found, {"name": "others", key: numbers[""], "rest": True}] if len(totals) > len(shown) else found
 
 
-def _kept_series(figures: Figures, starts: range) -> dict[str, list[int]]:
+def _build_series(figures: Figures, starts: range) -> dict[str, list[int]]:
     by_start = {row["start"]: row for row in figures.run_series}
     nothing = {"kept_out": 0, "definitions": 0}
     rows = [by_start.get(start, nothing) for start in starts]
@@ -192,7 +192,7 @@ def _error_bars(figures: Figures) -> dict[str, Any]:
     for tool, _, count in rows:
         by_tool[tool] += count
     tools = [tool for tool, _ in by_tool.most_common(BARS_SHOWN)]
-    types = _stacked(rows, tools, ERRORS_SHOWN, "counts")
+    types = _stack(rows, tools, ERRORS_SHOWN, "counts")
     return {"tools": [tool or "(whole runs)" for tool in tools], "types": types}
 
 

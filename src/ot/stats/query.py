@@ -79,8 +79,8 @@ def _figures(connection: sqlite3.Connection, window: Window, tool: str, principa
         run_calls=ask.run_calls(),
         p50_ms=percentile(times[""], 0.5),
         p95_ms=percentile(times[""], 0.95),
-        lost=ask.lost(),
-        tolerated=ask.tolerated(),
+        lost=ask.count_losses(),
+        tolerated=ask.count_tolerances(),
     )
 
 
@@ -192,7 +192,7 @@ class _Ask:
         rows = self._rows("SELECT calls, sum(count) AS count FROM run_calls WHERE {window} GROUP BY calls")
         return {row["calls"]: row["count"] for row in rows}
 
-    def tolerated(self) -> dict[str, int]:
+    def count_tolerances(self) -> dict[str, int]:
         if version_of(self._connection) < WITH_TOLERANCES:
             return {}
         rows = self._rows(
@@ -201,7 +201,7 @@ class _Ask:
         )
         return {row["tolerance"]: row["count"] for row in rows}
 
-    def lost(self) -> int:
+    def count_losses(self) -> int:
         (row,) = self._connection.execute(
             "SELECT coalesce(sum(rows), 0) AS lost FROM losses WHERE ts >= ?", (self._window[1],)
         )

@@ -74,7 +74,7 @@ class Recorder:
         """Keep them there from now on; a reload may say so."""
         self._place = place
 
-    def finished(self, call: CallRecord) -> None:
+    def record_call(self, call: CallRecord) -> None:
         """Take note of a call that has ended."""
         if self._place.settings.enabled:
             self._batches.add(_Call(self._clock(), call))
@@ -84,7 +84,7 @@ class Recorder:
         if self._place.settings.enabled:
             self._batches.add(run)
 
-    def connected(self, caller: Caller, flat_chars: Callable[[], int], our_chars: int) -> None:
+    def note_client(self, caller: Caller, flat_chars: Callable[[], int], our_chars: int) -> None:
         """Take note of *caller*'s client, once; *flat_chars* may take its time, on a thread of its own."""
         key = caller.principal, caller.client
         if not self._place.settings.enabled or key in self._clients or len(self._clients) >= MAX_CLIENTS:

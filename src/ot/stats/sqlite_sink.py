@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from ot.config.principal import os_user
-from ot.files.private_file import locked
+from ot.files.private_file import hold_lock
 from ot.files.shared_database import open_shared_database
 from ot.stats import schema
 from ot.stats.rows import ConnectionRow, RunRow, StatsRow
@@ -70,7 +70,7 @@ class SqliteSink:
             self._write(rows, lost)
 
     def _write(self, rows: Sequence[StatsRow], lost: int) -> None:
-        connection = self._opened()
+        connection = self._open()
         sums = schema.Sums()
         sums.add(rows)
         with transaction(connection):
@@ -89,7 +89,7 @@ class SqliteSink:
                 # The rows are kept: told of it, whoever wrote them would write them again, and they would count twice.
                 logger.warning("old statistics could not be removed, which is tried again in an hour: %s", error)
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._file == _identity(self._path):
             return self._connection
         # Somebody removed or replaced the file: what is written to the old one nobody will read.
@@ -137,7 +137,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 
 def set_aside(path: Path) -> None:
     """Give a damaged database another name, so that a new one can begin; of several processes one does it."""
-    with locked(path):
+    with hold_lock(path):
         try:
             with closing(sqlite3.connect(path)) as connection:
                 connection.execute("SELECT count(*) FROM runs").fetchone()

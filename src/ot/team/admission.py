@@ -191,10 +191,10 @@ class BufferedRequest:
         """Return what ends when the sender leaves."""
         if self._ending is None:
 
-            async def ended() -> Message:
+            async def wait_for_end() -> Message:
                 return await self._receive()
 
-            self._ending = asyncio.ensure_future(ended())
+            self._ending = asyncio.ensure_future(wait_for_end())
         return self._ending
 
     def close(self) -> None:

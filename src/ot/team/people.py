@@ -113,11 +113,11 @@ class TeamFront:
             groups=identity.groups,
             admin="admin" in identity.scopes,
         )
-        async with self.entered(identity.principal) as workspace:
+        async with self.enter(identity.principal) as workspace:
             yield workspace, caller
 
     @asynccontextmanager
-    async def entered(self, principal: str) -> AsyncGenerator[Workspace]:
+    async def enter(self, principal: str) -> AsyncGenerator[Workspace]:
         """Yield the workspace of *principal*, which stays open meanwhile.
 
         Raises:
@@ -142,7 +142,7 @@ class TeamFront:
                 return place
             opening = self._opening.get(principal)
             if opening is None:
-                opening = self._opening[principal] = asyncio.ensure_future(self._opened(principal))
+                opening = self._opening[principal] = asyncio.ensure_future(self._open_workspace(principal))
                 opening.add_done_callback(lambda _: self._opening.pop(principal, None))
             try:
                 place = await asyncio.shield(opening)
@@ -152,7 +152,7 @@ class TeamFront:
             if self._open.get(principal) is place:
                 return place
 
-    async def _opened(self, principal: str) -> OpenWorkspace:
+    async def _open_workspace(self, principal: str) -> OpenWorkspace:
         self._make_room()
         paths, owner = await anyio.to_thread.run_sync(self._directories.of, principal)
         trust = Trust(paths.global_dir)
@@ -199,11 +199,11 @@ class TeamFront:
             self._close(principal)
 
     def _close(self, principal: str) -> None:
-        closing = asyncio.ensure_future(self._closed(self._open.pop(principal).workspace))
+        closing = asyncio.ensure_future(self._close_workspace(self._open.pop(principal).workspace))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
-    async def _closed(self, workspace: Workspace) -> None:
+    async def _close_workspace(self, workspace: Workspace) -> None:
         await workspace.aclose()
         await anyio.to_thread.run_sync(self._directories.release, workspace.paths.cwd)
 

@@ -59,15 +59,15 @@ class RateWindow:
         if self._everywhere and time.monotonic() >= self._away_until and not self._is_lost():
             try:
                 async with asyncio.timeout(ANSWER_SECONDS):
-                    return await self._counted(self._everywhere, item, key)
+                    return await self._count(self._everywhere, item, key)
             except (StorageError, OSError, TimeoutError) as error:
                 self._away_until = time.monotonic() + PAUSE_SECONDS
                 logger.warning("runs are counted by this replica alone: Redis is unreachable: %s", error)
         if self._everywhere and quotas.without_redis == "closed":
             return PAUSE_SECONDS
-        return await self._counted(self._here, item, key)
+        return await self._count(self._here, item, key)
 
-    async def _counted(self, limiter: MovingWindowRateLimiter, item: RateLimitItemPerMinute, key: str) -> float:
+    async def _count(self, limiter: MovingWindowRateLimiter, item: RateLimitItemPerMinute, key: str) -> float:
         if await limiter.hit(item, key):
             return 0.0
         found = await limiter.get_window_stats(item, key)

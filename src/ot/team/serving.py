@@ -15,7 +15,7 @@ from ot.config.team_settings import Http
 from ot.errors import EngineUnavailable, OneToolError
 from ot.server.connection import START_SECONDS
 from ot.server.drain import CUT_OFF_SECONDS, Drain
-from ot.server.mcp_server import build_server, listed_chars
+from ot.server.mcp_server import build_server, count_listed_chars
 from ot.server.parked_runs import MOST, MOST_OF_TEAM, ParkedRuns
 from ot.server.serve import Watchdog, end_on_signal
 from ot.server.streamable_http import StreamableHttp
@@ -132,7 +132,7 @@ class HttpService:
             shared=self._parts.shared,
             parked=self._parked,
         )
-        workspace.definition_chars = await listed_chars(server)
+        workspace.definition_chars = await count_listed_chars(server)
         self._mcp = StreamableHttp(server, self._settings.body_bytes)
 
     async def serve(self, listening: socket.socket) -> None:
@@ -144,20 +144,20 @@ class HttpService:
             self._settings,
             parts.authenticator,
             self._readiness,
-            web.answered_connections,
+            web.count_answering,
             parts.challenge,
             admission=parts.admission,
             routes=parts.routes,
         )
         if self._telemetry:
-            edge = replace(edge, naming=partial(RequestIds, note_status=self._telemetry.answered))
+            edge = replace(edge, naming=partial(RequestIds, note_status=self._telemetry.count_answer))
             self._telemetry.show("http_connections", "Connections that are open", web.open_connections)
         requests = OpenRequests(edge.around(self._mcp), lambda: self._readiness.state == "draining")
         async with self._mcp.running():
             serving = asyncio.ensure_future(web.answer(requests, listening))
             serving.add_done_callback(lambda _: stop.cancel())
             starting = asyncio.ensure_future(self._start())
-            end_on_signal(stop, self._drained, self._watchdog.end_now)
+            end_on_signal(stop, self._drain_runs, self._watchdog.end_now)
             with contextlib.suppress(asyncio.CancelledError):
                 await stop
             await self._end(requests)
@@ -184,7 +184,7 @@ class HttpService:
         self._readiness.ready(health.name, why)
         logger.info("ready: programs run in the %s engine%s", health.name, f", degraded: {why}" if why else "")
 
-    async def _drained(self) -> None:
+    async def _drain_runs(self) -> None:
         """Return when every open run is over: by itself, or because its time was."""
         self._readiness.stop("draining", ENDING)
         await asyncio.sleep(self._settings.notice_seconds)

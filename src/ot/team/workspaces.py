@@ -51,7 +51,7 @@ class WorkspaceDirectories:
         self._paths = paths
         self._lasting = _lasting(settings.each) if settings.each else None
         self._passing = SpoolDirectories(_state_directory(paths.environ) / "workspaces")
-        self.shared = tuple(_shared(given) for given in settings.shared)
+        self.shared = tuple(_check_shared(given) for given in settings.shared)
         _require_apart(self.shared, [*([self._lasting] if self._lasting else []), Path(paths.global_dir)])
 
     def of_operator(self) -> Paths:
@@ -65,7 +65,7 @@ class WorkspaceDirectories:
             OSError: The directory cannot be made, or is not safe to use.
         """
         name = directory_name(principal)
-        cwd = _made_private(self._lasting, name) if self._lasting else self._passing.new(name)
+        cwd = _make_private(self._lasting, name) if self._lasting else self._passing.new(name)
         secrets = self._paths.global_dir / PEOPLE / name
         with suppress(OSError):  # a configuration that nobody may write
             make_private(secrets)
@@ -105,7 +105,7 @@ def _lasting(given: str) -> Path:
     return real
 
 
-def _shared(given: str) -> Path:
+def _check_shared(given: str) -> Path:
     path = expand_home(given)
     if not path.is_absolute() or not path.is_dir():
         raise ConfigError(f"http.workspaces.shared must name directories by their full path: {given}")
@@ -119,7 +119,7 @@ def _require_apart(shared: tuple[Path, ...], private: list[Path]) -> None:
                 raise ConfigError(f"http.workspaces.shared: {one} and {other} lie in one another, and may not")
 
 
-def _made_private(above: Path, name: str) -> Path:
+def _make_private(above: Path, name: str) -> Path:
     """Return the directory *name* in *above*, which only this user can enter; no link is followed.
 
     Raises:

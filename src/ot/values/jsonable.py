@@ -92,8 +92,8 @@ class _Jsonable(Converter):
         dict: mapping,
         list: Converter.elements,
         tuple: Converter.elements,
-        set: lambda self, value, depth: self.elements(_ordered(value), depth),
-        frozenset: lambda self, value, depth: self.elements(_ordered(value), depth),
+        set: lambda self, value, depth: self.elements(_order(value), depth),
+        frozenset: lambda self, value, depth: self.elements(_order(value), depth),
         bytes: lambda _self, value, _depth: base64.b64encode(value).decode(),
         **dict.fromkeys(
             (datetime.datetime, datetime.date, datetime.time), lambda _self, value, _depth: value.isoformat()
@@ -106,7 +106,7 @@ def _big_int(value: int) -> str:
     return str(value) if value.bit_length() <= MAX_INT_BITS else hex(value)
 
 
-def _ordered(values: Iterable[Any]) -> list[Any]:
+def _order(values: Iterable[Any]) -> list[Any]:
     try:
         return sorted(values)
     except (TypeError, ArithmeticError):  # of different types, or a Decimal that is not a number

@@ -66,7 +66,7 @@ class _Copy(Converter):
         self.take(len(value), len(value) + 2)
         return value
 
-    def listed(self, value: Any, depth: int) -> list[Any]:
+    def to_list(self, value: Any, depth: int) -> list[Any]:
         self.take(16, 2)
         return self.elements(value, depth)
 
@@ -99,10 +99,10 @@ class _Copy(Converter):
         int: number,
         str: text,
         bytes: data,
-        list: listed,
-        tuple: lambda self, value, depth: tuple(self.listed(value, depth)),
-        set: lambda self, value, depth: set(self.listed(value, depth)),
-        frozenset: lambda self, value, depth: frozenset(self.listed(value, depth)),
+        list: to_list,
+        tuple: lambda self, value, depth: tuple(self.to_list(value, depth)),
+        set: lambda self, value, depth: set(self.to_list(value, depth)),
+        frozenset: lambda self, value, depth: frozenset(self.to_list(value, depth)),
         dict: mapping,
     }
 
@@ -147,12 +147,12 @@ async def plain_arguments(
     if _are_small(args, max_bytes) and _are_small(kwargs.values(), max_bytes):  # as most are
         return list(args), dict(kwargs)
 
-    def copied(value: Any, which: object) -> Any:
+    def copy(value: Any, which: object) -> Any:
         return plain_copy(value, where=f"{tool}() argument {which}", max_bytes=max_bytes, max_nodes=max_parts)
 
     def copies() -> tuple[list[Any], dict[str, Any]]:
-        given = [copied(value, number) for number, value in enumerate(args, 1)]
-        return given, {key: copied(value, f"'{key[:50]}'") for key, value in kwargs.items()}
+        given = [copy(value, number) for number, value in enumerate(args, 1)]
+        return given, {key: copy(value, f"'{key[:50]}'") for key, value in kwargs.items()}
 
     return await where_quick([*args, *kwargs.values()], copies)
 

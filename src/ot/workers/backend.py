@@ -67,14 +67,14 @@ class WorkerBackend:
 
     async def _value(self, tool: Tool, result: dict[str, Any], context: CallContext) -> Any:
         if "file" in result:
-            raise await self._stored(tool, result["file"], context)
+            raise await self._store_value(tool, result["file"], context)
         try:
             return tagged.decode(result.get("value"))
         except ValueError as error:
             why = f"its worker sent a value that cannot be read: {error}"
             raise ToolFailed(tool.full_name, "ValueError", why) from None
 
-    async def _stored(self, tool: Tool, file: Path, context: CallContext) -> ToolError:
+    async def _store_value(self, tool: Tool, file: Path, context: CallContext) -> ToolError:
         try:
             size, handle = await anyio.to_thread.run_sync(
                 partial(self._take, file, tool.full_name, context.caller.principal)

@@ -19,7 +19,7 @@ LOCK_PAUSE = 0.05
 
 
 @asynccontextmanager
-async def locked(path: Path) -> AsyncGenerator[None]:
+async def hold_lock(path: Path) -> AsyncGenerator[None]:
     """Keep every other server out of the same block for the same lock file; the system ends it with the process."""
     make_private(path.parent)
     with path.open("ab") as file:
@@ -56,9 +56,9 @@ class PackDirectory:
         """Whether the versions came with the pack."""
         return self.script_lock.relative_to(self.path).as_posix() in self._files
 
-    def locked(self) -> AbstractAsyncContextManager[None]:
+    def hold_lock(self) -> AbstractAsyncContextManager[None]:
         """Keep every other server out of the same block for the same content."""
-        return locked(self.path.with_suffix(".lock"))
+        return hold_lock(self.path.with_suffix(".lock"))
 
     def intact(self) -> bool:
         """Return whether every file is there as it was given."""
@@ -86,7 +86,7 @@ class PackDirectory:
         """Note that the environment is complete, and which interpreter has it."""
         write_private(self.path / STAMP, json.dumps({"python": str(python)}))
 
-    def stamped_python(self) -> Path | None:
+    def read_stamped_python(self) -> Path | None:
         """Return the interpreter that was noted, whether or not it is still there."""
         try:
             return Path(json.loads((self.path / STAMP).read_bytes())["python"])

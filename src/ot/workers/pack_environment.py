@@ -21,7 +21,7 @@ from ot.log_span import LOG_FILE_ONLY
 from ot.processes.child_environ import uv_environ
 from ot.processes.guarded_process import GuardedProcess
 from ot.registry.pep723 import ScriptMetadata, script_metadata, script_problem
-from ot.workers.pack_directory import PackDirectory, locked
+from ot.workers.pack_directory import PackDirectory, hold_lock
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class PackEnvironments:
         Raises:
             ToolUnavailable: The pack's metadata is wrong, or its dependencies could not be installed within *budget*.
         """
-        directory, metadata = self._described(pack, files, main)
+        directory, metadata = self._describe(pack, files, main)
         flight = self._flight(pack, directory, metadata, budget, self._environ if environ is None else environ)
         if progress is not None:
             flight.listeners.append(progress)
@@ -100,9 +100,9 @@ class PackEnvironments:
         Raises:
             ToolUnavailable: The pack's metadata is wrong.
         """
-        return Preparation(pack, *self._described(pack, files, main), self._environ).found()
+        return Preparation(pack, *self._describe(pack, files, main), self._environ).find()
 
-    def _described(self, pack: str, files: Mapping[str, bytes], main: str) -> tuple[PackDirectory, ScriptMetadata]:
+    def _describe(self, pack: str, files: Mapping[str, bytes], main: str) -> tuple[PackDirectory, ScriptMetadata]:
         try:
             directory = PackDirectory(self._packs, files, main)
             text = files[main].decode()
@@ -161,9 +161,9 @@ class Preparation:
             ToolUnavailable: It cannot be made.
         """
         try:
-            if ready := self.found():
+            if ready := self.find():
                 return ready
-            async with asyncio.timeout(budget), self._directory.locked():
+            async with asyncio.timeout(budget), self._directory.hold_lock():
                 return self._write() or await self._install()
         except TimeoutError:
             words = self._uv.last_words() if self._uv else ""
@@ -172,20 +172,20 @@ class Preparation:
         except OSError as error:
             raise ToolUnavailable(self._pack, f"its files cannot be written: {error}") from error
 
-    def found(self) -> PackEnvironment | None:
+    def find(self) -> PackEnvironment | None:
         """Return the environment if it is complete already; uv is not asked."""
         if not self._directory.intact():
             return None
         if not self._metadata.present:
             return self._environment(base_python(), BARE)
-        python = self._directory.stamped_python()
+        python = self._directory.read_stamped_python()
         return self._environment(python, ISOLATED) if python and os.access(python, os.X_OK) else None
 
     def _write(self) -> PackEnvironment | None:
         # Another server may have done it all while this one waited for the lock.
         if not self._directory.intact():
             self._directory.write()
-        return self.found()
+        return self.find()
 
     async def _install(self) -> PackEnvironment:
         directory, main = self._directory, str(self._directory.main)
@@ -201,7 +201,7 @@ class Preparation:
                 raise ToolUnavailable(self._pack, why) from error
             directory.stamp(python)
             return self._environment(python, ISOLATED)
-        if not directory.brought_lock and directory.stamped_python() is None:
+        if not directory.brought_lock and directory.read_stamped_python() is None:
             # Whatever is there was left by a uv that did not end well.
             directory.script_lock.unlink(missing_ok=True)
             await uv.run("lock", *choice, "--script", main)
@@ -227,7 +227,7 @@ class Preparation:
         content = hashlib.sha256(file.read_bytes() + " ".join((*choice, sys.version)).encode()).hexdigest()[:32]
         place = Path(await uv.run("cache", "dir")) / ENVIRONMENTS / content
         python = place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-        async with locked(place.with_suffix(".lock")):
+        async with hold_lock(place.with_suffix(".lock")):
             if not (place / COMPLETE).exists():
                 await uv.run("venv", "--clear", *choice, str(place))
                 # Compiled now, as above.

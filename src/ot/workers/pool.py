@@ -94,7 +94,7 @@ class WorkerPool(Pool[Worker]):
             environ=spec.install_environ,
         )
 
-    def installed(self, spec: WorkerSpec) -> PackEnvironment | None:
+    def find_installed(self, spec: WorkerSpec) -> PackEnvironment | None:
         """Return the environment of *spec* if it is there."""
         return self._environments.find(spec.pack, spec.files, spec.main)
 
@@ -116,7 +116,7 @@ class WorkerPool(Pool[Worker]):
         finally:
             if worker.worn and not worker.closing:
                 self._retire(worker)
-        self._backoff(spec.key).worked()
+        self._backoff(spec.key).note_success()
         return result
 
     def _idle_or_least(self, spec: WorkerSpec) -> Worker | None:
@@ -140,16 +140,16 @@ class WorkerPool(Pool[Worker]):
         task = self._starts.get(spec.key)
         if task is None:
             # Without the first caller's variables: what the worker says later may be about anybody's call.
-            task = asyncio.get_running_loop().create_task(self._started(spec, tell), context=Context())
+            task = asyncio.get_running_loop().create_task(self._start_worker(spec, tell), context=Context())
             self._starts[spec.key] = task
             task.add_done_callback(lambda done: self._starts.pop(spec.key, None))
             # Nobody may be left to take the error when all who waited were cancelled.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(task)
 
-    async def _started(self, spec: WorkerSpec, tell: Tell | None) -> Worker:
+    async def _start_worker(self, spec: WorkerSpec, tell: Tell | None) -> Worker:
         try:
-            worker = await self._spawned(spec, tell)
+            worker = await self._spawn(spec, tell)
         except ToolUnavailable as error:
             self._problems[spec.key] = error.why
             raise
@@ -160,7 +160,7 @@ class WorkerPool(Pool[Worker]):
             worker.kill()
             self._later(worker.end())
             if isinstance(error, ToolUnavailable):
-                self._backoff(spec.key).failed(error.why)
+                self._backoff(spec.key).note_failure(error.why)
                 self._problems[spec.key] = error.why
             raise
         worker.on_death = self._on_death
@@ -171,11 +171,11 @@ class WorkerPool(Pool[Worker]):
             raise WorkerDied(spec.pack, worker.ended.text, worker.ended.stderr)
         return worker
 
-    async def _spawned(self, spec: WorkerSpec, tell: Tell | None) -> Worker:
+    async def _spawn(self, spec: WorkerSpec, tell: Tell | None) -> Worker:
         """Return a process for *spec*; when the system has no room left, idle workers make some."""
         while True:
             try:
-                return await self._launched(spec, await self.install(spec, tell))
+                return await self._launch(spec, await self.install(spec, tell))
             except ToolUnavailable as error:
                 cause = error.__cause__
                 full = isinstance(cause, OSError) and cause.errno in FULL
@@ -183,7 +183,7 @@ class WorkerPool(Pool[Worker]):
                     raise
             await self._settle()
 
-    async def _launched(self, spec: WorkerSpec, environment: PackEnvironment) -> Worker:
+    async def _launch(self, spec: WorkerSpec, environment: PackEnvironment) -> Worker:
         spool: Path | None = None
         try:
             spool = self._spools.new()
@@ -207,7 +207,7 @@ class WorkerPool(Pool[Worker]):
         self._remove(worker)
         if not worker.closing and worker.ended is not None:
             why = f"{worker.ended.text}. {worker.ended.stderr[-500:]}".strip()
-            self._backoff(worker.key).failed(why)
+            self._backoff(worker.key).note_failure(why)
             logger.warning("the worker of %s died: %s", worker.spec.pack, worker.ended.text)
 
     def _forgive(self, key: str) -> None:
@@ -239,7 +239,7 @@ class WorkerPool(Pool[Worker]):
             return "ready"
         return f"unavailable: {self._problems[key][:500]}" if key in self._problems else ""
 
-    def spooled_bytes(self) -> int:
+    def count_spooled_bytes(self) -> int:
         """Return how much of the disk replies take that are too large for the wire, those of other servers too."""
         return self._spools.total_bytes()
 

@@ -73,7 +73,7 @@ def spec_of(extension: Extension, config: Config, secrets: Secrets) -> WorkerSpe
         files=extension.files,
         main=extension.main,
         settings=config.tools.get(extension.name, {}),
-        secrets=_granted(extension, own, secrets),
+        secrets=_grant(extension, own, secrets),
         processes=own.processes,
         serial=own.serial,
         idle_seconds=own.idle_seconds or workers.idle_seconds,
@@ -102,7 +102,7 @@ def helper_spec(main: Path, environ: Mapping[str, str], processes: int) -> Worke
     )
 
 
-def _granted(extension: Extension, own: PackWorker, secrets: Secrets) -> dict[str, str]:
+def _grant(extension: Extension, own: PackWorker, secrets: Secrets) -> dict[str, str]:
     try:
         declared = extension.secrets
     except ToolUnavailable:

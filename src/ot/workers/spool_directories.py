@@ -32,13 +32,13 @@ class SpoolDirectories:
             OSError: It cannot be made.
         """
         self.sweep()
-        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._held()))
+        return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._get_directory()))
 
     def sweep(self) -> None:
         """Remove what servers have left that were killed: nobody holds it."""
         if self._own is not None:
             with suppress(OSError):
-                self._held()
+                self._get_directory()
         for entry in _entries(self._place):
             with suppress(OSError):
                 old = time.time() - entry.stat(follow_symlinks=False).st_mtime > UNLOCKED_SECONDS
@@ -61,7 +61,7 @@ class SpoolDirectories:
             os.close(self._lock)
             self._own = None
 
-    def _held(self) -> Path:
+    def _get_directory(self) -> Path:
         """Return this server's directory, which its workers may have had to make again."""
         if self._own is None or not is_at(self._own, self._lock):
             if self._own is not None:

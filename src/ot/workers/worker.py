@@ -181,7 +181,7 @@ class Worker(Leased):
     def _result(self, tool: Tool, reply: dict[str, Any]) -> dict[str, Any]:
         if "error" not in reply:
             result: dict[str, Any] = reply["result"]
-            return {"file": self._taken(result["spooled"])} if "spooled" in result else result
+            return {"file": self._take_over(result["spooled"])} if "spooled" in result else result
         problem = reply["error"]
         if problem["code"] == wire.TOOL_TIMEOUT:
             raise ToolTimeout(tool.full_name, 0)
@@ -193,7 +193,7 @@ class Worker(Leased):
             failure.add_note(frames)  # for the pack's author; no reply to a program shows it
         raise failure
 
-    def _taken(self, spooled: Any) -> Path:
+    def _take_over(self, spooled: Any) -> Path:
         """Return where the reply's file is now: out of the worker's reach, and not gone when the worker is."""
         said = cast("dict[str, Any]", spooled) if isinstance(spooled, dict) else {}
         name = str(said.get("name", ""))
@@ -226,7 +226,7 @@ class Worker(Leased):
     # ---------------------------------------------------------------- what it says
 
     async def _live(self) -> None:
-        self.ended = await self._wire.ended()
+        self.ended = await self._wire.wait_for_end()
         shutil.rmtree(self._spool, ignore_errors=True)
         for pending in self._pending.values():
             if not pending.answer.done():
@@ -266,7 +266,7 @@ class Worker(Leased):
             level = LEVELS.get(str(told.get("level")), logging.INFO)
             variables = pending.variables.copy() if pending else Context()  # they say whose call it is, for the log
             variables.run(self._pack_logger.log, level, "%s", str(told.get("message", ""))[:2000])
-        elif pending and pending.context.told and (details := _told_of(method, told)):
+        elif pending and pending.context.told and (details := _filter_event(method, told)):
             what, said = details
             pending.context.told(what, pending.tool.full_name, said)
 
@@ -278,7 +278,7 @@ class Worker(Leased):
         return f". Its last words: {tail[-1000:]}" if tail else ""
 
 
-def _told_of(method: str, told: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+def _filter_event(method: str, told: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
     """Return what a worker may tell the caller of its call, and nothing else."""
     if method in ("print", "progress"):
         return method, told

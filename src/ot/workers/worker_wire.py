@@ -103,7 +103,7 @@ class WorkerWire:
                 # What a worker says is other people's doing, and the wire must outlive all of it.
                 logger.warning("a message from the worker of %s was not understood", self._pack, exc_info=True)
 
-    async def ended(self) -> Ending:
+    async def wait_for_end(self) -> Ending:
         """Return how the process ended."""
         await self.process.output_ended()
         self._hung_up = True

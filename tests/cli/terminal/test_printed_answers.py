@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ot.cli.exit_codes import FAILURE, OK
-from ot.cli.sharing.quick_command import asked_of
+from ot.cli.sharing.quick_command import parse_command
 from ot.cli.terminal.printed_answers import print_reply
 from ot.cli.terminal.saved_media import require_no_detour
 
@@ -77,12 +77,12 @@ def test_what_cannot_be_saved_is_a_failure_that_still_prints_the_result(
 
 
 def test_the_shared_server_is_asked_without_the_directory(tmp_path: Path) -> None:
-    asked = asked_of(["run", "1+1", "--save", "kept", "--json"])
+    asked = parse_command(["run", "1+1", "--save", "kept", "--json"])
     assert asked == {"command": "run", "words": ["1+1"], "flags": [], "as_json": True, "save": "kept"}
     (tmp_path / "file").write_text("")
-    assert asked_of(["run", "1+1", "--save", str(tmp_path / "file")]) is None
-    assert asked_of(["run", "1+1", "--save"]) is None
-    assert asked_of(["list", "--save", "kept"]) is None
+    assert parse_command(["run", "1+1", "--save", str(tmp_path / "file")]) is None
+    assert parse_command(["run", "1+1", "--save"]) is None
+    assert parse_command(["list", "--save", "kept"]) is None
 
 
 @pytest.mark.parametrize("given", ["door/x.html", "{cwd}/door/x.html", "sub/../door/x.html", "{cwd}/report.html"])

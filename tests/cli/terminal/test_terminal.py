@@ -49,7 +49,7 @@ def test_tables_and_the_chats_words_are_shown_and_not_obeyed(capsys: pytest.Capt
     from rich.table import Column
 
     Screen().table([Column("tool"), Column("n")], [[f"a{HOSTILE}", (f"[red]{HOSTILE}", "cyan")]])
-    ChatScreen(str).said(f"hi {HOSTILE}")
+    ChatScreen(str).take_text(f"hi {HOSTILE}")
     ChatScreen(str).fail(HOSTILE)
     ChatScreen(str).note(HOSTILE)
     screen, program, call = (
@@ -59,7 +59,7 @@ def test_tables_and_the_chats_words_are_shown_and_not_obeyed(capsys: pytest.Capt
     )
     for one in (program, call):
         screen.calling(one)
-        screen.called(one, ToolAnswer(HOSTILE, True), 0.1)
+        screen.note_call(one, ToolAnswer(HOSTILE, True), 0.1)
     shown = capsys.readouterr().out
     assert "[red]\\x1b" in shown
     assert is_harmless(shown)

@@ -26,7 +26,7 @@ from ot.servers.auth.login_state import login_state
 from ot.servers.auth.logout import logout
 from ot.servers.auth.loopback import LoopbackCallback
 from ot.servers.auth.record import TokenRecord
-from ot.servers.auth.refresh import refreshed
+from ot.servers.auth.refresh import refresh_record
 from ot.servers.auth.token_store import TokenStore
 from pace import PATIENCE
 from servers.auth.login_desk import Browser, account_at, logged_in, spec_of_account, stored
@@ -252,10 +252,10 @@ async def test_renewing_and_revoking_a_login_go_to_no_internal_address_either(tm
         record = TokenRecord("token", 0.0, expires_at=1.0, refresh_token="secret", token_endpoint=f"{origin}/token")
         record = replace(record, revocation_endpoint=f"{origin}/revoke")
         with pytest.raises(AuthServerDown, match="is not encrypted, but the server's is"):
-            await asyncio.to_thread(refreshed, account, record)
+            await asyncio.to_thread(refresh_record, account, record)
         plain = replace(account, url="http://mcp.example/mcp")
         with pytest.raises(AuthServerDown, match="has the internal address"):
-            await asyncio.to_thread(refreshed, plain, record)
+            await asyncio.to_thread(refresh_record, plain, record)
         TokenStore(account).write(record)
         assert "nothing was sent" in await logout(account)
         assert came == []

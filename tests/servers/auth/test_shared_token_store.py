@@ -18,7 +18,7 @@ from ot.servers.auth.login_state import login_state
 from ot.servers.auth.logout import logout
 from ot.servers.auth.record import TokenRecord
 from ot.servers.auth.shared_token_store import shared_token_stores
-from ot.servers.auth.token_auth import renewed
+from ot.servers.auth.token_auth import renew
 from ot.servers.auth.token_store import RecordUnreadable, token_store
 from ot.state.redis_state import RedisState
 from ot.state.state_keys import StateKeys
@@ -67,7 +67,7 @@ async def test_of_replicas_that_find_the_same_token_expired_one_renews_it(
 ) -> None:
     async with replica(account, redis) as here, replica(account, redis) as there:
         used = (await logged_in(here)).access_token
-        work = [asyncio.to_thread(renewed, one, token_store(one), used) for one in (here, there, here, there)]
+        work = [asyncio.to_thread(renew, one, token_store(one), used) for one in (here, there, here, there)]
         tokens = {record.access_token for record in await asyncio.gather(*work)}
     assert len(tokens) == 1
     assert used not in tokens
@@ -80,7 +80,7 @@ async def test_a_refresh_token_that_was_revoked_is_shown_once_by_all_replicas_un
     async with replica(account, redis) as here, replica(account, redis) as there:
         used = (await logged_in(here)).access_token
         issuer.book.revoke_all()
-        work = [asyncio.to_thread(renewed, one, token_store(one), used) for one in (here, there) * 2]
+        work = [asyncio.to_thread(renew, one, token_store(one), used) for one in (here, there) * 2]
         ended = await asyncio.gather(*work, return_exceptions=True)
         assert [type(end) for end in ended] == [LoginNeeded] * 4
         assert issuer.counts["/token"] == 2, "the login itself, and one refresh that was refused"
@@ -97,14 +97,14 @@ async def test_a_logout_on_one_replica_while_another_renews_leaves_no_login_and_
 ) -> None:
     async with replica(account, redis) as here, replica(account, redis) as there:
         used = (await logged_in(here)).access_token
-        renewal = asyncio.to_thread(renewed, here, token_store(here), used)
+        renewal = asyncio.to_thread(renew, here, token_store(here), used)
         ended, why = await asyncio.gather(renewal, logout(there), return_exceptions=True)
         assert why == ""
         assert await asyncio.to_thread(token_store(here).read) is None
         assert isinstance(ended, TokenRecord | LoginNeeded)
         assert all(token.revoked for token in issuer.book.tokens)
         with pytest.raises(LoginNeeded):
-            await asyncio.to_thread(renewed, there, token_store(there), used)
+            await asyncio.to_thread(renew, there, token_store(there), used)
 
 
 async def test_redis_holds_no_token_in_clear_and_a_record_opens_with_its_keys_at_its_place_alone(

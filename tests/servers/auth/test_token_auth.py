@@ -18,7 +18,7 @@ from ot.errors import AuthServerDown, LoginNeeded
 from ot.servers import guarded_client
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.record import TokenRecord
-from ot.servers.auth.token_auth import TokenAuth, renewed
+from ot.servers.auth.token_auth import TokenAuth, renew
 from ot.servers.auth.token_store import LOCK_SECONDS, TokenStore
 from pace import PATIENCE
 from servers.auth.login_desk import account_at, logged_in, overwritten, spec_of_account, stored
@@ -123,7 +123,7 @@ async def test_a_request_that_is_cancelled_while_the_login_is_renewed_takes_no_o
     await logged_in(account)
     before, auth = overwritten(account, expires_at=time.time() - 1), TokenAuth(account, lambda why: None)
     flows = [auth.async_auth_flow(httpx2.Request("POST", account.url)) for _ in range(2)]
-    with TokenStore(account).locked():  # the renewal waits for it
+    with TokenStore(account).lock():  # the renewal waits for it
         cancelled, other = (asyncio.ensure_future(anext(flow)) for flow in flows)
         await until(lambda: auth.is_renewing)
         cancelled.cancel()
@@ -139,7 +139,7 @@ async def test_of_those_who_find_the_same_token_expired_one_renews_it_and_the_ot
 ):
     used = (await logged_in(account)).access_token
     # Each has a store of its own, as processes do.
-    work = (asyncio.to_thread(renewed, account, TokenStore(account), used) for _ in range(4))
+    work = (asyncio.to_thread(renew, account, TokenStore(account), used) for _ in range(4))
     tokens = {record.access_token for record in await asyncio.gather(*work)}
     assert len(tokens) == 1 and used not in tokens
     assert (issuer.counts["refreshes"], issuer.counts["alarms"]) == (1, 0)
@@ -168,7 +168,7 @@ async def test_an_answer_that_comes_slowly_or_without_end_is_given_up_while_the_
         port = server.sockets[0].getsockname()[1]
         overwritten(account, token_endpoint=f"http://127.0.0.1:{port}/token")
         with pytest.raises(AuthServerDown, match=why):
-            await asyncio.to_thread(renewed, account, TokenStore(account), record.access_token)
+            await asyncio.to_thread(renew, account, TokenStore(account), record.access_token)
     assert stored(account).refresh_token == record.refresh_token
 
 
@@ -184,15 +184,15 @@ async def test_a_refusal_that_comes_after_a_new_login_spoils_it_not_and_one_afte
             happened()
             raise LoginNeeded(account.server, "the login has expired or was revoked")
 
-        monkeypatch.setattr("ot.servers.auth.token_auth.refreshed", refuse)
+        monkeypatch.setattr("ot.servers.auth.token_auth.refresh_record", refuse)
 
     refused_after(lambda: store.write(new))
-    found = await asyncio.to_thread(renewed, account, TokenStore(account), used.access_token)
+    found = await asyncio.to_thread(renew, account, TokenStore(account), used.access_token)
     assert found.access_token == stored(account).access_token == "of-the-new-login"
     assert stored(account).refused == ""
     refused_after(store.delete)
     with pytest.raises(LoginNeeded):
-        await asyncio.to_thread(renewed, account, TokenStore(account), "of-the-new-login")
+        await asyncio.to_thread(renew, account, TokenStore(account), "of-the-new-login")
     assert store.read() is None
 
 

@@ -161,12 +161,12 @@ def test_two_who_lock_the_same_login_come_after_each_other_and_a_stuck_one_is_no
     account: ServerAccount,
 ):
     first, second = TokenStore(account), TokenStore(account)
-    with first.locked():
+    with first.lock():
         begun = time.monotonic()
-        with pytest.raises(TimeoutError), second.locked(0.05):
+        with pytest.raises(TimeoutError), second.lock(0.05):
             pass
         assert time.monotonic() - begun >= 0.05
-    with second.locked(0.05):
+    with second.lock(0.05):
         pass
 
 

@@ -18,7 +18,7 @@ from ot.registry.proxy_target import ServerIdentity
 from ot.registry.tool_registry import ToolRegistry
 from ot.servers.auth.account import ServerAccount
 from ot.servers.catalogue_files import CatalogueFiles
-from ot.servers.proxied_pack import proxied_pack
+from ot.servers.proxied_pack import make_proxied_pack
 from servers.desk import door_to, free_port
 from servers.openapi.api_desk import DESK, SHOP, address_of, api_spec, door_to_api, door_to_shop, tool_of
 from servers.openapi.loopback_apis import KEY, HelpDesk, Shop
@@ -244,7 +244,7 @@ async def test_an_operation_that_cannot_be_read_is_left_out_and_the_others_are_t
     files.write(API, found)
     kept = files.read(API)
     assert kept == found
-    registry = ToolRegistry([proxied_pack(API, "api", kept)])
+    registry = ToolRegistry([make_proxied_pack(API, "api", kept)])
     with pytest.raises(UnknownTool, match="It is left out: the document is malformed at GET /bad"):
         registry.tool("api", "bad")
     page = HelpPages({}, "").pack(registry.pack("api"))

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ot.servers.openapi.document_text import base_address, parsed_document
+from ot.servers.openapi.document_text import base_address, parse_document
 from ot.servers.openapi.documents import FRESH_SECONDS, ApiDocuments, fetch_document
 from servers.desk import free_port
 from servers.openapi.api_desk import address_of
@@ -47,7 +47,7 @@ def files_in(directory: Path) -> list[Path]:
 
 def test_yaml_is_read_as_json_would_say_it():
     text = "openapi: 3.0.3\npaths: {/a: {get: {responses: {200: {d: 2024-05-01, e: [no, 12:30, true, 1.5, ~]}}}}}\n"
-    found = parsed_document(text.encode())
+    found = parse_document(text.encode())
     assert found["paths"]["/a"]["get"]["responses"] == {
         "200": {"d": "2024-05-01", "e": ["no", "12:30", True, 1.5, None]}
     }
@@ -69,13 +69,13 @@ def test_yaml_is_read_as_json_would_say_it():
 )
 def test_what_cannot_be_used_says_why(text: str | bytes, words: str):
     with pytest.raises(ValueError, match=words):
-        parsed_document(text if isinstance(text, bytes) else text.encode())
+        parse_document(text if isinstance(text, bytes) else text.encode())
 
 
 def test_aliases_that_grow_without_end_are_not_written_out(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("ot.servers.openapi.document_text.MAX_VALUES", 10_000)
     with pytest.raises(ValueError, match="too large or nested too deeply once its aliases are written out"):
-        parsed_document(ALIASES.encode())
+        parse_document(ALIASES.encode())
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,8 @@ async def test_packs_beyond_the_first_ones_and_unknown_ones_share_a_label(
     async with measured(tmp_path) as (_, telemetry):
         assert telemetry.metrics
         for number in range(10):
-            telemetry.metrics.finished(CallRecord(f"p{number}.x", Caller("a"), "r", 0.1, source="worker"))
-        telemetry.metrics.finished(CallRecord("made.up", Caller("a"), "r", 0.1, "UnknownTool"))
+            telemetry.metrics.record_call(CallRecord(f"p{number}.x", Caller("a"), "r", 0.1, source="worker"))
+        telemetry.metrics.record_call(CallRecord("made.up", Caller("a"), "r", 0.1, "UnknownTool"))
         found = await scrape(telemetry)
     packs = {labels[1] for name, labels in found if name == "onetool_calls_total"}
     assert packs == {"p0", "p1", "p2", "(other)"}
@@ -140,7 +140,7 @@ async def test_packs_beyond_the_first_ones_and_unknown_ones_share_a_label(
 async def test_refused_requests_are_counted_by_status(tmp_path: Path) -> None:
     async with measured(tmp_path) as (_, telemetry):
         for status in (200, 401, 429, 429, 503):
-            telemetry.answered(status)
+            telemetry.count_answer(status)
         found = await scrape(telemetry)
     counted = {labels[0]: value for (name, labels), value in found.items() if name == "onetool_refused_requests_total"}
     assert counted == {"401": 1, "429": 2, "503": 1}

@@ -292,7 +292,7 @@ def test_spans_of_others_are_cleaned_of_users_and_addresses() -> None:
 
     attributes: dict[str, Any] = {"enduser.id": CANARY, "mcp.resource.uri": CANARY, "mcp.method.name": "m" * 500}
     status = Status(StatusCode.ERROR, CANARY)
-    found = span_queue.cleaned(ReadableSpan("n" * 500, attributes=attributes, status=status))
+    found = span_queue.clean(ReadableSpan("n" * 500, attributes=attributes, status=status))
     assert (len(found.name), dict(found.attributes or {})) == (200, {"mcp.method.name": "m" * 200})
     assert found.status.description is None
     assert found.status.status_code is StatusCode.ERROR

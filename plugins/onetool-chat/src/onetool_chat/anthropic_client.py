@@ -9,7 +9,7 @@ from typing import Any, cast
 from onetool_chat.chat_client import Message, Say, ToolCall, Turn, Usage, whole_call
 from onetool_chat.chat_tools import ToolAnswer
 from onetool_chat.model_providers import MODEL_PROVIDERS
-from onetool_chat.service_errors import streamed
+from onetool_chat.service_errors import stream_reply
 from onetool_chat.settings import Chat
 from ot.errors import BadReply, MissingExtra
 from ot.registry.tool_definitions import ToolDefinition
@@ -51,7 +51,7 @@ class AnthropicClient:
         create: Any = self._client.messages.create
         message: dict[str, Any] = {}
         url, hint = str(self._client.base_url), "is the model's name right?"
-        async with streamed(ANTHROPIC, url, create(**asked), hint) as events:
+        async with stream_reply(ANTHROPIC, url, create(**asked), hint) as events:
             async for event in events:
                 _take(event.to_dict(exclude_unset=True, warnings=False), message, say)
             if not message.get("ended"):

@@ -37,13 +37,13 @@ class ChatAnswer:
 class ChatWatcher:
     """Sees a question being answered, and looks away; what overrides this must be quick and must not raise."""
 
-    def said(self, text: str) -> None:
+    def take_text(self, text: str) -> None:
         """Take a piece of the answer."""
 
     def calling(self, call: ToolCall) -> None:
         """Take note that a tool is called."""
 
-    def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
+    def note_call(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
         """Take note of what a tool answered."""
 
     def forgot(self, questions: int, answers: int) -> None:
@@ -176,7 +176,7 @@ class Conversation:
 
     def _say(self, text: str) -> None:
         self._partial += text
-        self._watcher.said(text)
+        self._watcher.take_text(text)
 
     async def _call_all(self, calls: Sequence[ToolCall]) -> None:
         """Make the calls at the same time and put every answer into the history, also when cancelled."""
@@ -192,7 +192,7 @@ class Conversation:
         self._watcher.calling(call)
         problem = ToolAnswer(call.problem, is_error=True) if call.problem else None
         answer = problem or await self._tools.execute(call.name, call.arguments)
-        self._watcher.called(call, answer, time.monotonic() - started)
+        self._watcher.note_call(call, answer, time.monotonic() - started)
         return answer
 
     def _note(self, answers: Sequence[tuple[ToolCall, ToolAnswer]]) -> None:

@@ -23,9 +23,9 @@ class ModelBudget:
             ChatError: There is none left, or no token.
         """
         if self._questions >= self._most_questions:
-            raise self._used_up(f"asked the model {self._most_questions:,} times", "questions")
+            raise self._budget_error(f"asked the model {self._most_questions:,} times", "questions")
         if self._tokens >= self._most_tokens:
-            raise self._used_up(f"used {self._tokens:,} tokens of the model", "tokens")
+            raise self._budget_error(f"used {self._tokens:,} tokens of the model", "tokens")
 
     def spend_question(self) -> None:
         """Count one request to the model.
@@ -40,7 +40,7 @@ class ModelBudget:
         """Count the tokens of a question and its answer, which are known when it has been answered."""
         self._tokens += tokens
 
-    def _used_up(self, what: str, kind: str) -> ChatError:
+    def _budget_error(self, what: str, kind: str) -> ChatError:
         return ChatError(
             f"the tools of this run have {what}, and may do no more: ask less in one run, or raise chat.tool_{kind}"
         )
@@ -72,5 +72,5 @@ class PartOfBudget(ModelBudget):
         super().spend_tokens(tokens)
         self._whole.spend_tokens(tokens)
 
-    def _used_up(self, what: str, kind: str) -> ChatError:
+    def _budget_error(self, what: str, kind: str) -> ChatError:
         return ChatError(f"this call has {what}, and may do no more: ask less, or give it more (max_{kind})")

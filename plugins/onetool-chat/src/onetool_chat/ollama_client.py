@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from onetool_chat.chat_client import Message, Say, ToolCall, Turn, Usage
 from onetool_chat.chat_tools import ToolAnswer
 from onetool_chat.model_providers import MODEL_PROVIDERS
-from onetool_chat.service_errors import streamed
+from onetool_chat.service_errors import stream_reply
 from onetool_chat.settings import Chat
 from ot.errors import BadReply
 from ot.registry.tool_definitions import ToolDefinition
@@ -42,7 +42,7 @@ class OllamaClient:
         asked: dict[str, Any] = {"model": self.model, "messages": [*self._system, *history], "stream": True}
         asked |= {"tools": [tool.for_completions() for tool in tools], "options": self._options}
         text, called, last = "", list[dict[str, Any]](), dict[str, Any]()
-        async with streamed(OLLAMA, self._url, self._opened(asked), f"try: ollama pull {self.model}") as reply:
+        async with stream_reply(OLLAMA, self._url, self._open_stream(asked), f"try: ollama pull {self.model}") as reply:
             async for line in reply.aiter_lines():
                 last = json.loads(line)
                 if "error" in last:
@@ -50,7 +50,7 @@ class OllamaClient:
                 if words := last["message"].get("content"):
                     text += words
                     say(words)
-                called += [_called(call["function"]) for call in last["message"].get("tool_calls") or ()]
+                called += [_encode_call(call["function"]) for call in last["message"].get("tool_calls") or ()]
         if not last.get("done"):
             raise BadReply(OLLAMA.label, "it ended early")
         first = 1 + sum(len(message.get("tool_calls") or ()) for message in history)
@@ -59,7 +59,7 @@ class OllamaClient:
         usage = Usage(last.get("prompt_eval_count") or 0, last.get("eval_count") or 0)
         return Turn(text, tuple(calls), usage, last.get("done_reason") or "", message if text or called else None)
 
-    async def _opened(self, asked: Mapping[str, Any]) -> aclosing[Any]:
+    async def _open_stream(self, asked: Mapping[str, Any]) -> aclosing[Any]:
         reply = await self._http.send(self._http.build_request("POST", "/api/chat", json=asked), stream=True)
         if reply.is_error:
             await reply.aread()
@@ -78,7 +78,7 @@ class OllamaClient:
         await self._http.aclose()
 
 
-def _called(function: Mapping[str, Any]) -> dict[str, Any]:
+def _encode_call(function: Mapping[str, Any]) -> dict[str, Any]:
     return {"function": {"name": str(function["name"]), "arguments": dict(function["arguments"])}}
 
 

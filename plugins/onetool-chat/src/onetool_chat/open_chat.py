@@ -18,7 +18,7 @@ from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_registry import ToolRegistry
 
 
-def chosen_chat(chat: Chat, provider: ProviderName | None, model: str) -> Chat:
+def choose_chat(chat: Chat, provider: ProviderName | None, model: str) -> Chat:
     """Return the settings *chat* with another provider or model, if they are named."""
     if provider is None or provider == chat.provider:
         return chat.model_copy(update={"model": model or chat.model})
@@ -62,4 +62,4 @@ def open_tools(
     if not packs:
         return ChatTools(app, run=run, ask=ask)
     # Large results are stored: without it the model would get a handle and nothing to open it with.
-    return ChatTools(app, ToolDefinitions.chosen(registry, [*packs, PAGE_TOOL]), ask=ask)
+    return ChatTools(app, ToolDefinitions.choose(registry, [*packs, PAGE_TOOL]), ask=ask)

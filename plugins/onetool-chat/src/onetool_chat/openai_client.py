@@ -9,7 +9,7 @@ from typing import Any
 from onetool_chat.chat_client import Message, Say, ToolCall, Turn, Usage, whole_call
 from onetool_chat.chat_tools import ToolAnswer
 from onetool_chat.model_providers import MODEL_PROVIDERS
-from onetool_chat.service_errors import streamed
+from onetool_chat.service_errors import stream_reply
 from onetool_chat.settings import Chat
 from ot.errors import BadReply, MissingExtra
 from ot.registry.tool_definitions import ToolDefinition
@@ -51,7 +51,7 @@ class OpenAIClient:
         reply = _CompletionReply(say)
         # What it returns depends on `stream`, which no type sees in a mapping.
         create: Any = self._client.chat.completions.create
-        async with streamed(self._provider, self._url, create(**asked), "is the model's name right?") as chunks:
+        async with stream_reply(self._provider, self._url, create(**asked), "is the model's name right?") as chunks:
             async for chunk in chunks:
                 reply.take(chunk)
         if not reply.stop:
@@ -105,10 +105,10 @@ class _CompletionReply:
             for index, call in sorted(self._calls.items())
         ]
         message: dict[str, Any] = {"role": "assistant", "content": self._text}
-        message |= {"tool_calls": [_sent_back(call) for call in calls]} if calls else {}
+        message |= {"tool_calls": [_encode_call(call) for call in calls]} if calls else {}
         return Turn(self._text, tuple(calls), self._usage, self.stop, message if self._text or calls else None)
 
 
-def _sent_back(call: ToolCall) -> dict[str, Any]:
+def _encode_call(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": json.dumps(call.arguments or {})}
     return {"id": call.id, "type": "function", "function": function}

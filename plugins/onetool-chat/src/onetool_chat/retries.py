@@ -36,7 +36,7 @@ class Retries:
                 limited, failed = limited + is_limit, failed + (not is_limit)
                 if not error.again or limited > self.rate_limits or failed > self.failures:
                     raise
-                backoff.failed()
+                backoff.note_failure()
                 told = error.retry_after if isinstance(error, RateLimited) else None
                 pause = backoff.seconds_left if told is None else told + random.uniform(0, self.pause_seconds)
                 if time.monotonic() + pause > deadline:

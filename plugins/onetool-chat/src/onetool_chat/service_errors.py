@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def streamed[T](
+async def stream_reply[T](
     provider: ModelProvider, url: str, request: Awaitable[AbstractAsyncContextManager[T]], hint: str
 ) -> AsyncGenerator[T]:
     """Yield the reply to *request*, and raise ChatError for all that goes wrong; *hint* is for a missing model."""

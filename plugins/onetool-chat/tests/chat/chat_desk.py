@@ -88,7 +88,7 @@ class Watched(ChatWatcher):
         self.first_answer = asyncio.Event()
         self.first_words = asyncio.Event()
 
-    def said(self, text: str) -> None:
+    def take_text(self, text: str) -> None:
         self.words += text
         self.first_words.set()
 
@@ -98,7 +98,7 @@ class Watched(ChatWatcher):
     def calling(self, call: ToolCall) -> None:
         self.calls.append(call)
 
-    def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
+    def note_call(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
         self.answers[call.name] = answer
         self.seconds[call.name] = seconds
         self.first_answer.set()
@@ -162,7 +162,7 @@ async def talking(
         serving(*script) as wire,
         running_app(directory, packs or {"lamp": LAMP}, config, observers=[observed]) as app,
     ):
-        tools = ChatTools(app, ToolDefinitions.chosen(app.picture.registry, ["lamp"]), run="Run a program")
+        tools = ChatTools(app, ToolDefinitions.choose(app.picture.registry, ["lamp"]), run="Run a program")
         talker = client_of(provider, wire.url, **(client or {}))
         try:
             yield Desk(app, Conversation(talker, tools, retries=QUICK, watcher=seen, **options), seen, observed, wire)

@@ -38,7 +38,7 @@ async def test_every_call_is_logged_with_name_arguments_time_and_result_and_a_fa
 
 async def test_statistics_have_one_row_for_each_call_of_a_chat(tmp_path: Path) -> None:
     async with running_app(tmp_path, {"lamp": LAMP}) as app:
-        tools = ChatTools(app, ToolDefinitions.chosen(app.picture.registry, ["lamp"]), run="Run it")
+        tools = ChatTools(app, ToolDefinitions.choose(app.picture.registry, ["lamp"]), run="Run it")
         await tools.execute("lamp_switch", {"room": "hall"})
         await tools.execute("run", {"command": "lamp.switch(room='attic')"})
         place = stats_place(app.picture.loaded).file
@@ -52,7 +52,7 @@ async def test_a_tool_that_asks_first_asks_the_user_of_the_chat(
 ) -> None:
     user = User(answer)
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        tools = ChatTools(app, ToolDefinitions.chosen(app.picture.registry, ["bin"]), run="Run it", ask=user)
+        tools = ChatTools(app, ToolDefinitions.choose(app.picture.registry, ["bin"]), run="Run it", ask=user)
         for name, given in (("bin_burn", {}), ("run", {"command": "bin.burn()"})):
             assert says in (await tools.execute(name, given)).text
     assert len(user.questions) == 2
@@ -61,6 +61,6 @@ async def test_a_tool_that_asks_first_asks_the_user_of_the_chat(
 
 async def test_where_nobody_can_be_asked_the_call_is_not_made(tmp_path: Path) -> None:
     async with running_app(tmp_path, {"bin": BIN}) as app:
-        tools = ChatTools(app, ToolDefinitions.chosen(app.picture.registry, ["bin"]))
+        tools = ChatTools(app, ToolDefinitions.choose(app.picture.registry, ["bin"]))
         answer = await tools.execute("bin_burn", {})
     assert answer.is_error and "NotApproved" in answer.text

@@ -41,7 +41,7 @@ NAP = '''
 
 
 def tools_of(app: Workspace, *packs: str, run: str = "") -> ChatTools:
-    return ChatTools(app, ToolDefinitions.chosen(app.picture.registry, packs), run=run)
+    return ChatTools(app, ToolDefinitions.choose(app.picture.registry, packs), run=run)
 
 
 @pytest.mark.scenario("004-10", "004-11")

@@ -59,7 +59,7 @@ async def by_the_guide_s_own_server(given: dict[str, Any]) -> dict[str, Any]:
 
 
 async def by_chat(app: Workspace, given: dict[str, Any]) -> str:
-    tools = ChatTools(app, ToolDefinitions.chosen(app.picture.registry, ["guide"]))
+    tools = ChatTools(app, ToolDefinitions.choose(app.picture.registry, ["guide"]))
     async with serving(anthropic_calls(("toolu_1", "guide_get", given)), anthropic_text("ok")) as wire:
         client = client_of("anthropic", wire.url)
         await Conversation(client, tools).ask("how do I write Python here?")

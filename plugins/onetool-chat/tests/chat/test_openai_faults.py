@@ -15,7 +15,7 @@ from chat.chat_desk import client_of, require_valid, results, talking
 from chat.wire_server import Scripted, Write, chunk, openai_calls, openai_end, openai_error, openai_text, serving
 from onetool_chat.chat_client import Usage
 from onetool_chat.model_providers import MODEL_PROVIDERS, ProviderName
-from onetool_chat.open_chat import chosen_chat, open_client
+from onetool_chat.open_chat import choose_chat, open_client
 from onetool_chat.settings import Chat
 from ot.config.secrets import Secrets
 from ot.errors import BadReply, ChatError, ChatRefused, ChatTimeout, ChatUnavailable, RateLimited
@@ -156,9 +156,9 @@ def test_providers_are_named_in_one_place() -> None:
 
 def test_the_key_of_one_provider_is_not_for_the_address_of_another() -> None:
     chat = Chat(provider="vllm", openai_url="http://10.0.0.7:8000/v1", model="mine")
-    assert chosen_chat(chat, None, "") == chat
-    assert chosen_chat(chat, "vllm", "other").openai_url == chat.openai_url
-    other = chosen_chat(chat, "openai", "")
+    assert choose_chat(chat, None, "") == chat
+    assert choose_chat(chat, "vllm", "other").openai_url == chat.openai_url
+    other = choose_chat(chat, "openai", "")
     assert (other.provider, other.model, other.openai_url) == ("openai", "", "")
 
 

@@ -28,8 +28,8 @@ async def test_nothing_is_printed_onto_a_question_that_waits(capsys: pytest.Capt
     screen = ChatScreen(str)
 
     async def ask(question: Question) -> Answer:
-        screen.called(CALL, DONE, 0.1)
-        screen.said("words\n")
+        screen.note_call(CALL, DONE, 0.1)
+        screen.take_text("words\n")
         assert capsys.readouterr().out == ""
         return Answer("accept")
 
@@ -50,9 +50,9 @@ def test_a_program_is_shown_as_a_whole_and_without_secrets(capsys: pytest.Captur
 def test_a_call_is_one_line_with_its_time(capsys: pytest.CaptureFixture[str]) -> None:
     screen = ChatScreen(str)
     screen.calling(CALL)
-    screen.called(CALL, DONE, 0.12)
+    screen.note_call(CALL, DONE, 0.12)
     screen.calling(CALL)
-    screen.called(CALL, ToolAnswer("no such\nroom \U0001f469\u200d\U0001f4bb", is_error=True), 1.0)
+    screen.note_call(CALL, ToolAnswer("no such\nroom \U0001f469\u200d\U0001f4bb", is_error=True), 1.0)
     assert capsys.readouterr().out.splitlines() == [
         '✓ lamp_switch {"room": "hall"} · 0.1 s, 4 characters',
         '✗ lamp_switch {"room": "hall"} · 1.0 s: no such room \U0001f469\u200d\U0001f4bb',
@@ -77,7 +77,7 @@ async def test_the_time_of_a_call_is_without_the_time_that_its_question_waits(
             await asyncio.create_task(_asked(screen, ask))
         else:
             await asyncio.sleep(0.3)
-        screen.called(which, DONE, time.monotonic() - started)
+        screen.note_call(which, DONE, time.monotonic() - started)
 
     await asyncio.gather(call(CALL, True), call(other, False))
     shown = capsys.readouterr().out.splitlines()
@@ -94,8 +94,8 @@ def test_programs_that_run_at_the_same_time_are_told_apart(capsys: pytest.Captur
     first, second = (ToolCall(id, "run", {"command": id}) for id in ("a", "b"))
     screen.calling(first)
     screen.calling(second)
-    screen.called(second, DONE, 0.1)
-    screen.called(first, DONE, 0.2)
+    screen.note_call(second, DONE, 0.1)
+    screen.note_call(first, DONE, 0.2)
     assert capsys.readouterr().out.splitlines() == [
         "→ run",
         "    a",
@@ -133,7 +133,7 @@ def test_there_is_a_sign_of_life_while_the_model_thinks_and_nothing_of_it_remain
     monkeypatch.setenv("FORCE_COLOR", "1")  # as at a terminal
     screen = ChatScreen(str)
     screen.begin()
-    screen.said("Hello\n")
+    screen.take_text("Hello\n")
     before, erased, after = capsys.readouterr().out.rpartition("\x1b[2K")
     assert "thinking" in before and erased
     assert after.endswith("Hello\n") and "thinking" not in after
@@ -152,7 +152,7 @@ def test_what_the_model_forgot_is_told(capsys: pytest.CaptureFixture[str]) -> No
 def test_an_answer_ends_with_what_it_and_the_conversation_cost(capsys: pytest.CaptureFixture[str]) -> None:
     screen = ChatScreen(str)
     screen.begin()
-    screen.said("Hello")
+    screen.take_text("Hello")
     screen.end(ChatAnswer("Hello", Usage(1200, 5), 1, "length"), Usage(3000, 50))
     first, last = capsys.readouterr().out.splitlines()
     assert first == "Hello"

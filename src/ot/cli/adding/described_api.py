@@ -21,9 +21,7 @@ PLAIN_NAMES = re.compile(r"(?:open-?api|swagger|api|spec|schema|index|v?\d+)(?:[
 """What documents are called everywhere: it names no API."""
 
 
-def described_api(
-    named: Callable[[str], str], source: str, base: str, paths: Paths, *, use_global: bool
-) -> ServerToAdd:
+def read_api(named: Callable[[str], str], source: str, base: str, paths: Paths, *, use_global: bool) -> ServerToAdd:
     """Return the API whose document is at *source*, which is read now; *named* makes its name of a guess.
 
     Raises:
@@ -53,7 +51,7 @@ def described_api(
 
         ApiDocuments(paths.global_dir / FOLDER).keep(name, place, document)
     written = place if use_global or is_address(place) else _below_project(place, paths)
-    advice = [f"Calls go to {_shown(url)}.", *_advice(document.data)]
+    advice = [f"Calls go to {_hide_secrets(url)}.", *_advice(document.data)]
     return ServerToAdd(name, {"openapi": written, "url": url}, tuple(advice))
 
 
@@ -68,7 +66,7 @@ async def _doubt(url: str, place: str, rule: AddressRule) -> str:
     try:
         here, there = origin_of(URL(place)) if is_address(place) else "", origin_of(URL(url))
     except InvalidURL as error:
-        raise ValueError(f"the document says that the API is at {_shown(url)}: {error}") from None
+        raise ValueError(f"the document says that the API is at {_hide_secrets(url)}: {error}") from None
     if here == there:
         return ""
     try:
@@ -86,14 +84,16 @@ def _require_consent(url: str, doubt: str) -> None:
     """
     from ot.cli.terminal import confirm
 
-    said = f"the document says that the API is at {_shown(url)}, but {doubt}"
+    said = f"the document says that the API is at {_hide_secrets(url)}, but {doubt}"
     if not sys.stdin.isatty():
-        raise ValueError(f"{said}. If calls, and the headers of the server, should go there, add --base {_shown(url)}")
+        raise ValueError(
+            f"{said}. If calls, and the headers of the server, should go there, add --base {_hide_secrets(url)}"
+        )
     if not confirm(f"{said[0].upper()}{said[1:]}. Send calls and their headers there?", "add"):
         raise ValueError("give the address of the API with --base ADDRESS")
 
 
-def _shown(url: str) -> str:
+def _hide_secrets(url: str) -> str:
     """Return *url* without what may be secret."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
@@ -110,11 +110,11 @@ def _below_project(place: str, paths: Paths) -> str:
 
 def _name(place: str, document: Mapping[str, Any]) -> str:
     """Return a name for the server: that of its file, where it says something, of its host, or its title."""
-    from ot.cli.adding.typed_words import guessed_name
+    from ot.cli.adding.typed_words import guess_name
     from ot.config.clients.server_entry import own_name
 
     if urlsplit(place).hostname:
-        return guessed_name([place])
+        return guess_name([place])
     stem = PurePath(place).stem
     title = str(as_schema(document.get("info")).get("title") or "")
     return own_name((title if title and PLAIN_NAMES.fullmatch(stem) else stem).lower())

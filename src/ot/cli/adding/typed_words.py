@@ -30,10 +30,10 @@ def name_and_arguments(words: Sequence[str]) -> tuple[str, list[str]]:
     if not words:
         raise typer.BadParameter(f"give {FORMS}; onetool add --list shows the presets")
     if _is_target(words[0]):
-        return "", _spelled_out(words)
+        return "", _spell_out(words)
     if len(words) > 1:
         rest = shlex.split(words[1]) if len(words) == 2 and " " in words[1] else words[1:]
-        return words[0], _spelled_out(rest)
+        return words[0], _spell_out(rest)
     if shutil.which(words[0]):
         return "", words
     raise typer.BadParameter(f"there is no program '{words[0]}': write npx:{words[0]}, uvx:{words[0]} or an address")
@@ -49,7 +49,7 @@ def source_of(words: Sequence[str]) -> tuple[str, str]:
     return kind, rest
 
 
-def guessed_name(words: Sequence[str]) -> str:
+def guess_name(words: Sequence[str]) -> str:
     """Return a name for the server: that of its package, or of its host."""
     from ot.config.clients.server_entry import own_name
 
@@ -100,7 +100,7 @@ def _pair(text: str, marks: str, form: str) -> tuple[str, str]:
     return name, rest[0].strip() if rest else f"${{{name}}}"
 
 
-def _spelled_out(words: Sequence[str]) -> list[str]:
+def _spell_out(words: Sequence[str]) -> list[str]:
     kind, colon, package = words[0].partition(":")
     return [*SHORT[kind], package, *words[1:]] if colon and kind in SHORT else list(words)
 

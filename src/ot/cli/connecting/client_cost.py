@@ -41,7 +41,7 @@ class ContextCost:
 
 def cost_of_servers(names: Collection[str], held: Mapping[str, str], paths: Paths) -> ContextCost:
     """Return what a client's servers cost; *held* says what those that OneTool has too are called here."""
-    known = _listed_tools(paths, set(held.values())) if held else {}
+    known = _load_known_tools(paths, set(held.values())) if held else {}
     total = ContextCost(len(names))
     for name in names:
         tools = known.get(held.get(name, ""))
@@ -55,7 +55,7 @@ def own_cost(paths: Paths) -> ContextCost:
     from ot.errors import OneToolError
     from ot.workspace import Workspace
 
-    async def listed() -> int:
+    async def count_chars() -> int:
         workspace = Workspace.alone(paths)
         try:
             return await own_chars(workspace)
@@ -63,19 +63,19 @@ def own_cost(paths: Paths) -> ContextCost:
             await workspace.aclose()
 
     try:
-        return ContextCost(1, 1, run_async(listed()) // CHARS_PER_TOKEN)
+        return ContextCost(1, 1, run_async(count_chars()) // CHARS_PER_TOKEN)
     except OneToolError:  # a configuration that cannot be used: onetool check says why
         return ContextCost(1, 0, 0, ("onetool",))
 
 
 async def own_chars(workspace: Workspace) -> int:
     """Return the characters of that text and of the instructions, as *workspace* has them."""
-    from ot.server.mcp_server import OneUser, build_server, listed_chars
+    from ot.server.mcp_server import OneUser, build_server, count_listed_chars
 
-    return await listed_chars(build_server(OneUser(workspace), "", "exact"))
+    return await count_listed_chars(build_server(OneUser(workspace), "", "exact"))
 
 
-def _listed_tools(paths: Paths, names: Collection[str]) -> dict[str, Sequence[Mapping[str, Any]]]:
+def _load_known_tools(paths: Paths, names: Collection[str]) -> dict[str, Sequence[Mapping[str, Any]]]:
     """Return the tools of the servers that OneTool has asked before."""
     from ot.config.load import load_config
     from ot.config.trust import Trust

@@ -14,7 +14,7 @@ def complete_clients(incomplete: str) -> list[str]:
     return [name for name in (*CLIENTS, "all") if name.startswith(incomplete)]
 
 
-def chosen_clients(names: Sequence[str]) -> list[str]:
+def choose_clients(names: Sequence[str]) -> list[str]:
     """Return the clients of these names, each once."""
     from ot.config.clients.known_clients import CLIENTS
     from ot.nearest_names import did_you_mean

@@ -39,7 +39,9 @@ class ClientPlan:
     """Why servers stay in the client, by their names there."""
 
 
-def told_of(change: ClientChange, done: str, backup: Path | None, diff: list[str], *, written: bool) -> dict[str, Any]:
+def describe_change(
+    change: ClientChange, done: str, backup: Path | None, diff: list[str], *, written: bool
+) -> dict[str, Any]:
     """Return what was *done*, for a program."""
     return {
         "client": change.client.name,
@@ -128,7 +130,7 @@ def show_pasted(
     """Print the block to paste, or the link, of each client; where it goes is said on standard error."""
     from ot.config.clients.known_clients import CLIENTS
 
-    blocks = [_pasted(CLIENTS[name], around, wanted) for name in names]
+    blocks = [_build_paste(CLIENTS[name], around, wanted) for name in names]
     if only_link and (without := [block["client"] for block in blocks if not block["link"]]):
         fail(f"{', '.join(without)} has no install link: use onetool connect, or --print", USAGE)
     if as_json:
@@ -144,7 +146,7 @@ def show_pasted(
             echo(f"or open this link: {block['link']}", err=True)
 
 
-def _pasted(client: Client, around: Surroundings, wanted: EntryWanted) -> dict[str, Any]:
+def _build_paste(client: Client, around: Surroundings, wanted: EntryWanted) -> dict[str, Any]:
     from ot.config.clients.connection import NAME
     from ot.config.clients.json_text import JsonText
     from ot.config.clients.toml_text import TomlText

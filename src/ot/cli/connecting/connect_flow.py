@@ -16,18 +16,18 @@ import typer
 from ot.cli.connecting.client_screen import (
     ClientPlan,
     cost_rows,
+    describe_change,
     sentence,
     show_starts,
     start_row,
     stays_line,
     tell_what_is_shared,
-    told_of,
     why_it_stays,
 )
 from ot.cli.exit_codes import DENIED
 from ot.cli.terminal import confirm, echo
 from ot.config.clients.client_file import ServerList, private_list, read_from_disk, server_list
-from ot.config.clients.client_reading import found_server
+from ot.config.clients.client_reading import read_server
 from ot.config.clients.connection import (
     ClientChange,
     EntryWanted,
@@ -37,7 +37,7 @@ from ot.config.clients.connection import (
     write_change,
 )
 from ot.config.clients.connection_notes import ConnectionNotes
-from ot.config.clients.held_servers import HeldServers, held_servers
+from ot.config.clients.held_servers import HeldServers, find_held_servers
 from ot.config.clients.known_clients import CLIENTS, Client
 from ot.config.clients.server_entry import Surroundings
 from ot.config.clients.server_secrets import SECRET_NAME, SECRET_VALUE
@@ -75,14 +75,14 @@ class _Looked:
     @property
     def held(self) -> dict[str, str]:
         """What OneTool has, by the names there; of two of one name, that of this directory is marked."""
-        return {**self._marked(self.private.here), **self.everywhere.here}
+        return {**self._mark_private(self.private.here), **self.everywhere.here}
 
     @property
     def lacking(self) -> dict[str, str]:
         """Why OneTool does not have the others."""
-        return {**self._marked(self.private.lacking), **self.everywhere.lacking}
+        return {**self._mark_private(self.private.lacking), **self.everywhere.lacking}
 
-    def _marked(self, private: Mapping[str, str]) -> dict[str, str]:
+    def _mark_private(self, private: Mapping[str, str]) -> dict[str, str]:
         return {f"{name} (private)" if name in self.listed.servers else name: text for name, text in private.items()}
 
     def names(self, *, but: str) -> tuple[str, ...]:
@@ -120,7 +120,9 @@ class ConnectFlow:
         looked = [found for name in names if (found := self._attempt(partial(self._look, CLIENTS[name])))]
         if take_out or (take_out is None and self.how.asks):
             self._start_all({here for found in looked for here in found.held.values()})
-        plans = [plan for found in looked if (plan := self._attempt(partial(self._planned, found, wanted, take_out)))]
+        plans = [
+            plan for found in looked if (plan := self._attempt(partial(self._plan_change, found, wanted, take_out)))
+        ]
         told = self._carry_out([plan.change for plan in plans], "connected")
         stays = [{"stays": dict(plan.stays)} for plan in plans]
         costs = cost_rows(plans, self.paths)
@@ -172,11 +174,11 @@ class ConnectFlow:
     def _look(self, client: Client) -> _Looked:
         listed = server_list(client, read_from_disk(client.own_file(self.around).file), self.around)
         own = private_list(client, listed, self.around)
-        everywhere = held_servers(client, listed, self.around, self.paths)
-        private = held_servers(client, own, self.around, self.paths, private=True) if own else HeldServers()
+        everywhere = find_held_servers(client, listed, self.around, self.paths)
+        private = find_held_servers(client, own, self.around, self.paths, private=True) if own else HeldServers()
         return _Looked(client, listed, everywhere, private)
 
-    def _planned(self, found: _Looked, wanted: EntryWanted, take_out: bool | None) -> ClientPlan:
+    def _plan_change(self, found: _Looked, wanted: EntryWanted, take_out: bool | None) -> ClientPlan:
         client, asked = found.client, take_out is None
         works = {name: here for name, here in found.held.items() if self._starts(here)}
         if asked and found.held:
@@ -221,18 +223,18 @@ class ConnectFlow:
         if pending and not (self.how.yes or confirm("Write this?", "write")):
             echo("Nothing was written.", err=True)
             raise typer.Exit(DENIED)
-        return [self._written(change, done, diff) for change, diff in zip(changes, diffs, strict=True)]
+        return [self._write_change(change, done, diff) for change, diff in zip(changes, diffs, strict=True)]
 
     def _diff(self, change: ClientChange) -> list[str]:
         listed = server_list(change.client, change.file, self.around)
         return diff_lines(change, secret_values(change.client, listed, self.around))
 
-    def _written(self, change: ClientChange, done: str, diff: list[str]) -> dict[str, Any]:
+    def _write_change(self, change: ClientChange, done: str, diff: list[str]) -> dict[str, Any]:
         backup, failed = None, len(self.problems)
         if change.changes and not self.how.dry_run:
             backup = self._attempt(partial(write_change, change, self.paths, self.notes))
         written = not self.how.dry_run and len(self.problems) == failed
-        told = told_of(change, done, backup, diff, written=written)
+        told = describe_change(change, done, backup, diff, written=written)
         if not self.how.as_json:
             echo(sentence(told, change))
         return told
@@ -248,7 +250,7 @@ HIDDEN = "********"
 def secret_values(client: Client, listed: ServerList, around: Surroundings) -> set[str]:
     """Return the secrets that the servers in a client's list hold in plain text."""
     place = client.own_file(around)
-    found = (found_server(client, name, given, place, around) for name, given in listed.servers.items())
+    found = (read_server(client, name, given, place, around) for name, given in listed.servers.items())
     return {value for server in found for value in server.secrets.values()}
 
 
@@ -272,8 +274,8 @@ def _summary(change: ClientChange) -> Iterator[str]:
 def _without_secrets(line: str, secrets: Iterable[str]) -> str:
     for value in sorted(secrets, key=len, reverse=True):
         line = line.replace(json.dumps(value, ensure_ascii=False)[1:-1], HIDDEN).replace(value, HIDDEN)
-    return SECRET_VALUE.sub(HIDDEN, ASSIGNED.sub(_hidden_value, line))
+    return SECRET_VALUE.sub(HIDDEN, ASSIGNED.sub(_hide_value, line))
 
 
-def _hidden_value(found: re.Match[str]) -> str:
+def _hide_value(found: re.Match[str]) -> str:
     return f'{found["key"]}{found["between"]}"{HIDDEN}"' if SECRET_NAME.search(found["key"]) else found[0]

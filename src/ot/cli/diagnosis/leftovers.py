@@ -82,7 +82,7 @@ def orphans() -> Iterator[Orphan]:
 
 def _orphan(pid: int) -> Orphan | None:
     try:
-        found = marked(Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1])
+        found = identify(Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1])
         if found is None or not _is_ours(pid):
             return None
         kind, server = found
@@ -91,7 +91,7 @@ def _orphan(pid: int) -> Orphan | None:
         return None  # it ended while it was looked at
 
 
-def marked(argv: list[str]) -> tuple[str, int] | None:
+def identify(argv: list[str]) -> tuple[str, int] | None:
     """Return what kind of our processes has this command line, and which server started it."""
     if argv and (match := ZYGOTE.search(argv[-1])):
         return "the zygote", int(match[1])
@@ -144,7 +144,7 @@ def leftover_findings(app: Workspace) -> Iterator[Finding]:
     kinds = {
         f"copies of packs, not used for {PACK_DAYS} days": _old_packs(app.paths.global_dir / PACKS),
         "half-written files": [*_half_written(app.paths.global_dir), *_half_written(app.paths.global_dir / PACKS)],
-        "expired stored results": _expired(loaded.results_dir, loaded.below, output.result_ttl),
+        "expired stored results": _find_expired(loaded.results_dir, loaded.below, output.result_ttl),
     }
     for kind, found in kinds.items():
         if found:
@@ -178,7 +178,7 @@ def _half_written(place: Path) -> list[Path]:
     return [path for path in found if _age(path) > UNFINISHED_SECONDS]
 
 
-def _expired(place: Path, below: Path | None, ttl: float) -> list[Path]:
+def _find_expired(place: Path, below: Path | None, ttl: float) -> list[Path]:
     try:
         with names_in(place, below=below):
             pass

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from ot.cli.diagnosis import Finding
 from ot.cli.diagnosis.starts import AT_FIRST_CALL, StartOutcome
 from ot.cli.sharing.running_servers import RunningServer, running_servers
-from ot.cli.terminal import counted
+from ot.cli.terminal import pluralize
 from ot.config.load import Loaded
-from ot.config.migrations import outdated_files
+from ot.config.migrations import find_outdated_files
 from ot.config.paths import SECRETS_FILE, Paths
 from ot.config.trust import Trust
 from ot.errors import ConfigError
 from ot.files.no_links import READ, open_file
 from ot.files.private_file import read_regular
 from ot.ledger.ledger_file import LEDGER
-from ot.relay.place import Unshared, switched_off
+from ot.relay.place import Unshared, why_switched_off
 from ot.server.declining_clients import TIMES, DecliningClients
 from ot.servers.auth.login_state import LoginState, login_states
 from ot.version import installed_version
@@ -68,7 +68,7 @@ def default_secrets(paths: Paths) -> set[Path]:
 def migration_findings(paths: Paths) -> Iterator[Finding]:
     """Return which files hold settings in an older form."""
     try:
-        outdated = outdated_files(paths)
+        outdated = find_outdated_files(paths)
     except ConfigError:
         return  # loading it has said so already, or it is an untrusted project's
     for file in outdated:
@@ -151,7 +151,7 @@ def server_findings(app: Workspace, starts: Sequence[StartOutcome]) -> Iterator[
     for start in starts:
         if start.kind == "server":
             yield _server_finding(start, logins.get(start.name))
-    for server, changes in app.changed_definitions().items():
+    for server, changes in app.list_changed_definitions().items():
         text = f"{server}: {len(changes)} of its tools have changed since they were first seen"
         yield Finding("servers", "note", text, f"onetool approve {server}")
 
@@ -218,7 +218,7 @@ AREA = "shared server"
 
 def sharing_findings(setting: str = "on") -> Iterator[Finding]:
     """Return what is to be known of the shared servers of this user; *setting* is that of the configuration."""
-    if why := switched_off() or ("the setting daemon is off" if setting == "off" else ""):
+    if why := why_switched_off() or ("the setting daemon is off" if setting == "off" else ""):
         yield Finding(AREA, "ok", f"each client is served alone: {why}")
         return
     try:
@@ -236,7 +236,7 @@ def _finding(server: RunningServer) -> Finding:
         advice = f"end process {pid}: kill -9 {pid}" if (pid := _pid(server)) else f"remove {server.socket}"
         return Finding(AREA, "problem", f"{server.socket} does not answer: {server.silent}", advice)
     state = server.state
-    text = f"process {state['pid']} serves {counted(len(state['connections']), 'client')}"
+    text = f"process {state['pid']} serves {pluralize(len(state['connections']), 'client')}"
     if state["build"] == installed_version():
         return Finding(AREA, "ok", text)
     text += f" with version {state['build']}, while {installed_version()} is installed"

@@ -77,23 +77,23 @@ async def start_all(app: Workspace) -> list[StartOutcome]:
         if work is None:
             return found
         async with places:
-            return await _started(found, work, seconds, app.picture.loaded.secrets.redact)
+            return await _attempt_start(found, work, seconds, app.picture.loaded.secrets.redact)
 
     return list(await asyncio.gather(*(start(*one) for one in startable)))
 
 
-async def _started(found: StartOutcome, work: Work, seconds: float, redact: Callable[[str], str]) -> StartOutcome:
+async def _attempt_start(found: StartOutcome, work: Work, seconds: float, redact: Callable[[str], str]) -> StartOutcome:
     begun = time.monotonic()
     _tell(f"starting {found.kind} {found.name} ...")
     try:
         async with asyncio.timeout(seconds):
             await work(lambda line: _tell(redact(line)))
     except TimeoutError:
-        ended = _failed(found, f"it did not start within {seconds:g} s")
+        ended = _mark_failed(found, f"it did not start within {seconds:g} s")
     except LoginNeeded as error:
         ended = replace(found, state="login needed", why=error.why, advice=f"onetool auth login {found.name}")
     except OneToolError as error:
-        ended = _failed(found, redact(str(getattr(error, "why", error))))
+        ended = _mark_failed(found, redact(str(getattr(error, "why", error))))
     else:
         ended = found
     ended = replace(ended, seconds=time.monotonic() - begun)
@@ -122,8 +122,8 @@ def _packs(app: Workspace) -> Iterator[Startable]:
         # Only a worker's pack has a file that its user can change.
         found = StartOutcome("pack", pack.name, file=str(Path(pack.origin) / spec.main) if spec else "")
         if why := pack.broken:
-            yield _failed(found, why), None, 0.0
-        elif pack.bundled and spec and not app.host.workers.installed(spec):
+            yield _mark_failed(found, why), None, 0.0
+        elif pack.bundled and spec and not app.host.workers.find_installed(spec):
             advice = f"onetool prefetch {pack.name}"
             yield replace(found, state="not started", why=AT_FIRST_CALL, advice=advice, file=""), None, 0.0
         else:
@@ -131,10 +131,10 @@ def _packs(app: Workspace) -> Iterator[Startable]:
 
 
 async def _start_pack(app: Workspace, pack: Pack, tell: Tell) -> None:
-    def told(what: str, tool: str, details: Mapping[str, Any]) -> None:
+    def tell_progress(what: str, tool: str, details: Mapping[str, Any]) -> None:
         tell(str(details.get("message", "")))
 
-    context = CallContext(app.own_caller, "check", 0, float("inf"), told=told)
+    context = CallContext(app.own_caller, "check", 0, float("inf"), told=tell_progress)
     for tool in pack.tools.values():
         await app.picture.runner.executor.prepare(tool, context)
 
@@ -147,7 +147,7 @@ def _servers(app: Workspace) -> Iterator[Startable]:
         elif spec.in_workspace and spec.problem.endswith(TRUST_ADVICE):
             yield replace(found, state="not started", why=spec.problem), None, 0.0
         elif why := why_not_startable(spec):
-            yield _failed(found, why), None, 0.0
+            yield _mark_failed(found, why), None, 0.0
         else:
             yield found, partial(_start_server, app, spec), spec.start_seconds + SPARE_SECONDS
 
@@ -182,10 +182,12 @@ async def start_new_servers(loaded: Loaded, paths: Paths, names: Collection[str]
             why, file = f"it needs {', '.join(spec.missing)}", loaded.secret_files[0]
             return replace(found, state="cannot start", why=why, advice=f"add it to {file}")
         if why := why_not_startable(spec):
-            return _failed(found, why)
+            return _mark_failed(found, why)
         spec = with_patience(spec)
         async with places:
-            return await _started(found, partial(_list_tools, paths, spec), spec.start_seconds + SPARE_SECONDS, redact)
+            return await _attempt_start(
+                found, partial(_list_tools, paths, spec), spec.start_seconds + SPARE_SECONDS, redact
+            )
 
     return dict(zip(names, await asyncio.gather(*map(start, names)), strict=True))
 
@@ -218,7 +220,7 @@ async def list_tools(paths: Paths, spec: ServerSpec) -> ServerDefinitions:
 # ---------------------------------------------------------------- what went wrong
 
 
-def _failed(found: StartOutcome, why: str) -> StartOutcome:
+def _mark_failed(found: StartOutcome, why: str) -> StartOutcome:
     return replace(found, state="cannot start", why=_cause(why), advice=_advice(found, why))
 
 

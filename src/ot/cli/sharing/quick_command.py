@@ -13,7 +13,7 @@ from ot.cli.exit_codes import BACKEND, FAILURE, INTERRUPTED
 from ot.cli.terminal import echo
 from ot.cli.terminal.printed_answers import print_answer, print_reply
 from ot.relay.header import COMMAND, Header
-from ot.relay.place import Unshared, find_place, switched_off
+from ot.relay.place import Unshared, find_place, why_switched_off
 from ot.relay.reach import join_daemon
 
 LENGTH_BYTES = 4
@@ -22,20 +22,20 @@ LOST = "the shared server ended before it had answered, and the effect of the co
 
 def answered(arguments: Sequence[str]) -> bool:
     """Return False if the command is to be answered in this process, nothing done; else end with its exit code."""
-    asked = asked_of(arguments)
-    if asked is None or switched_off():
+    asked = parse_command(arguments)
+    if asked is None or why_switched_off():
         return False
     as_json, save = asked.pop("as_json"), asked.pop("save")
     try:
-        server = _joined(asked)
+        server = _join(asked)
     except (Unshared, OSError):
         return False
     if server is None:
         return False
-    sys.exit(_carried_out(server, as_json=as_json, save=save))
+    sys.exit(_print_result(server, as_json=as_json, save=save))
 
 
-def _carried_out(server: socket, *, as_json: bool, save: str) -> int:
+def _print_result(server: socket, *, as_json: bool, save: str) -> int:
     """Return the exit code, once the answer is printed."""
     try:
         said = _last_word(server)
@@ -54,7 +54,7 @@ def _carried_out(server: socket, *, as_json: bool, save: str) -> int:
         return FAILURE
 
 
-def asked_of(arguments: Sequence[str]) -> dict[str, Any] | None:
+def parse_command(arguments: Sequence[str]) -> dict[str, Any] | None:
     """Return what a command line asks, or nothing where it needs more understanding than this."""
     name, *rest = arguments
     save = ""
@@ -80,7 +80,7 @@ def _is_plain(name: str, count: int, flags: Sequence[str]) -> bool:
     return least <= count <= most and all(flag in known for flag in flags)
 
 
-def _joined(asked: dict[str, Any]) -> socket | None:
+def _join(asked: dict[str, Any]) -> socket | None:
     place = find_place()
     cwd = os.getcwdb()  # noqa: PTH109 - pathlib's import takes longer than everything here
     there = sys.stdin.isatty() and sys.stderr.isatty()
@@ -90,7 +90,7 @@ def _joined(asked: dict[str, Any]) -> socket | None:
 
 def _last_word(server: socket) -> dict[str, Any]:
     """Return the server's answer; what it asks before is put to the person at the terminal."""
-    while "question" in (said := _received(server)):
+    while "question" in (said := _receive(server)):
         body = json.dumps(_answer_to(said["question"], said["seconds"])).encode()
         server.sendall(len(body).to_bytes(LENGTH_BYTES, "big") + body)
     return said
@@ -111,7 +111,7 @@ def _answer_to(question: dict[str, Any], seconds: float) -> dict[str, Any]:
         return {"cannot": error.why}
 
 
-def _received(server: socket) -> dict[str, Any]:
+def _receive(server: socket) -> dict[str, Any]:
     return json.loads(_exactly(server, int.from_bytes(_exactly(server, LENGTH_BYTES), "big")))
 
 

@@ -42,7 +42,7 @@ def running_servers() -> list[RunningServer]:
     """
     if os.name != "posix":
         raise Unshared("not on this system")
-    return list(_found(find_place()))
+    return list(_find_servers(find_place()))
 
 
 def stop(server: RunningServer, *, now: bool) -> None:
@@ -52,8 +52,8 @@ def stop(server: RunningServer, *, now: bool) -> None:
         OSError: It does not answer, or does not end in time.
     """
     asked = (b"stop", b"now") if now else (b"stop",)
-    with _connected(server.socket) as connection, _ending(server.state["pid"]):
-        _told(connection, find_place(), asked)
+    with _connect(server.socket) as connection, _ending(server.state["pid"]):
+        _ask(connection, find_place(), asked)
         connection.settimeout(END_SECONDS)
         while connection.recv(1024):
             pass
@@ -82,26 +82,26 @@ def open_feed(path: Path) -> tuple[socket.socket, dict[str, Any]]:
         ValueError: What it says is malformed.
         Unshared: Nothing can be shared from here.
     """
-    connection = _connected(path)
+    connection = _connect(path)
     try:
-        return connection, _told(connection, find_place(), (b"watch",))
+        return connection, _ask(connection, find_place(), (b"watch",))
     except BaseException:
         connection.close()
         raise
 
 
-def _found(place: Place) -> Iterator[RunningServer]:
+def _find_servers(place: Place) -> Iterator[RunningServer]:
     for path in sorted(Path(place.directory).glob("*.sock")):
         try:
-            with _connected(path) as connection:
-                yield RunningServer(path, _told(connection, place))
+            with _connect(path) as connection:
+                yield RunningServer(path, _ask(connection, place))
         except ConnectionRefusedError:
             continue  # one that was killed has left it
         except (OSError, ValueError) as error:
             yield RunningServer(path, {}, str(error) or type(error).__name__)
 
 
-def _connected(path: Path) -> socket.socket:
+def _connect(path: Path) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(ANSWER_SECONDS)
     try:
@@ -112,9 +112,9 @@ def _connected(path: Path) -> socket.socket:
     return connection
 
 
-def _told(connection: socket.socket, place: Place, words: tuple[bytes, ...] = ()) -> dict[str, Any]:
+def _ask(connection: socket.socket, place: Place, words: tuple[bytes, ...] = ()) -> dict[str, Any]:
     """Return what the server tells of itself when it is asked with *words*."""
-    connection.sendall(Header(place.key, os.fsencode(os.sep), (CONTROL, *words), {}).packed())
+    connection.sendall(Header(place.key, os.fsencode(os.sep), (CONTROL, *words), {}).pack())
     with connection.makefile("rb", buffering=0) as answer:  # what follows is somebody else's
         first = answer.readline()
         if not first.startswith(WELCOME):

@@ -38,12 +38,12 @@ def echo(*parts: str | Styled, nl: bool = True, err: bool = False) -> None:
     # Its import takes longer than many a command.
     import typer
 
-    def shown(part: str | Styled) -> str:
+    def style(part: str | Styled) -> str:
         if isinstance(part, str):
             return visible(part)
         return typer.style(visible(part.text), fg=part.fg, bold=part.bold, dim=part.dim)
 
-    typer.echo("".join(map(shown, parts)), nl=nl, err=err)
+    typer.echo("".join(map(style, parts)), nl=nl, err=err)
 
 
 def _write(text: str, *, err: bool = False) -> None:
@@ -68,7 +68,7 @@ def echo_either(as_json: bool, value: Any, lines: Iterable[str]) -> None:
         echo(line)
 
 
-def counted(count: int, thing: str) -> str:
+def pluralize(count: int, thing: str) -> str:
     """Return ``1 tool`` or ``5 tools``."""
     return f"{count:,} {thing}{'s' * (count != 1)}"
 

@@ -82,7 +82,7 @@ async def _consent(question: Question) -> Answer:
     yes = f"[y]es{words} (or a number)" if calls else "[y]es, this call"
     choices = yes + " · [a]lways" * always + " · always this [s]erver" * server + " · [n]o"
     while True:
-        typed = (await _asked(f"{fit(choices)}: ")).lower()
+        typed = (await _ask(f"{fit(choices)}: ")).lower()
         if typed in ("n", "no"):
             return Answer("decline")
         if typed in ("a", "always") and always:
@@ -105,7 +105,7 @@ async def _form(question: Question) -> Answer:
         value = await _field(name, field, name in required)
         if value is not None:
             content[name] = value
-    agreed = (await _asked("send this? [y]es · [n]o: ")).lower() in ("y", "yes")
+    agreed = (await _ask("send this? [y]es · [n]o: ")).lower() in ("y", "yes")
     return Answer("accept", content) if agreed else Answer("decline")
 
 
@@ -113,7 +113,7 @@ async def _address(question: Question) -> Answer:
     """Show the address; a browser is not started from here, since it may be one of this terminal."""
     echo(fit(question.message), err=True)
     echo(f"Open this address in a browser: {question.url}", err=True)
-    agreed = (await _asked("go on? [y]es · [n]o: ")).lower() in ("y", "yes")
+    agreed = (await _ask("go on? [y]es · [n]o: ")).lower() in ("y", "yes")
     return Answer("accept" if agreed else "decline")
 
 
@@ -125,7 +125,7 @@ async def _field(name: str, field: Mapping[str, Any], required: bool) -> Any:
     words = f"{field.get('title') or name}" + (f" ({', '.join(map(str, known))})" if known else "")
     default = field.get("default")
     while True:
-        typed = await _asked(f"{words}{f' [{default}]' if default is not None else ''}: ")
+        typed = await _ask(f"{words}{f' [{default}]' if default is not None else ''}: ")
         if not typed and (default is not None or not required):
             return default
         try:
@@ -145,7 +145,7 @@ def _read(typed: str, kind: Any) -> Any:
     return int(typed) if kind == "integer" else float(typed) if kind == "number" else typed
 
 
-async def _asked(prompt: str) -> str:
+async def _ask(prompt: str) -> str:
     echo(prompt, nl=False, err=True)
     return (await _line(sys.stdin.fileno())).strip()
 

@@ -23,7 +23,7 @@ def save_media(blocks: Sequence[Mapping[str, Any]], directory: str) -> list[dict
     place = Path(directory)
     require_no_detour(place)
     place.mkdir(parents=True, exist_ok=True)
-    return [_saved(dict(block), place) for block in blocks]
+    return [_save_block(dict(block), place) for block in blocks]
 
 
 def require_no_detour(path: Path) -> None:
@@ -38,7 +38,7 @@ def require_no_detour(path: Path) -> None:
         raise OSError(errno.ELOOP, f"a link on the way leads to {real}; to write there, give that path")
 
 
-def _saved(block: dict[str, Any], place: Path) -> dict[str, Any]:
+def _save_block(block: dict[str, Any], place: Path) -> dict[str, Any]:
     holder: dict[str, Any] = dict(block["resource"]) if isinstance(block.get("resource"), dict) else block
     try:
         data = _data_of(holder)

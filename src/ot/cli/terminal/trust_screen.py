@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
-from ot.config.inventory import Inventory, inventory_of, server_words, shown
+from ot.config.inventory import Inventory, flatten, inventory_of, server_words
 from ot.config.trust import Before
 from ot.config.workspace_trust import changes
 
@@ -83,35 +83,35 @@ def lines_of_changes(changes: Mapping[str, Any]) -> list[str]:
     """Return *changes* as lines for a person."""
     diffs = [f"  {line}" for line in changes["diff"] or ()]
     lines = [f"trusted {changes['trusted']}, and {'changed' if changes['changes'] else 'unchanged'} since"]
-    lines += [f"  {shown(change)}" for change in changes["changes"]]
+    lines += [f"  {flatten(change)}" for change in changes["changes"]]
     lines += ["what would run", *(diffs or ["  as before"])]
     for name, diff in changes["files"].items():
-        lines += [shown(name), *(f"  {line}" for line in diff)]
+        lines += [flatten(name), *(f"  {line}" for line in diff)]
     return [*lines, *POWER]
 
 
 def _section(title: str, entries: Any) -> Iterator[str]:
     yield f"{TITLES.get(title, title)} ({len(entries)})"
     if isinstance(entries, list):
-        yield from (f"  {shown(str(entry))}" for entry in cast("list[Any]", entries))
+        yield from (f"  {flatten(str(entry))}" for entry in cast("list[Any]", entries))
         return
     for name, entry in cast("Mapping[str, Any]", entries).items():
         if title == "files":
-            yield f"  {shown(name)}  sha256 {entry[:16]}"
+            yield f"  {flatten(name)}  sha256 {entry[:16]}"
         elif title == "secrets":
-            yield f"  {shown(name)}  values are not shown: {', '.join(entry)}"
+            yield f"  {flatten(name)}  values are not shown: {', '.join(entry)}"
         elif isinstance(entry, str):
-            yield f"  {shown(name)}  {shown(entry)}".rstrip()
+            yield f"  {flatten(name)}  {flatten(entry)}".rstrip()
         else:
             yield from _entry(name, entry)
 
 
 def _entry(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
     file = entry.get("file")
-    yield f"  {shown(name)}" + (f"  {shown(str(file))}" if file else "")
+    yield f"  {flatten(name)}" + (f"  {flatten(str(file))}" if file else "")
     for key, value in entry.items():
         for text in cast("list[str]", value) if isinstance(value, list) else [str(value)]:
-            yield from () if key == "file" else (f"    {shown(key)}: {shown(text)}",)
+            yield from () if key == "file" else (f"    {flatten(key)}: {flatten(text)}",)
 
 
 def _pack(inventory: Inventory, name: str, file: str, known: Known) -> dict[str, Any]:
@@ -131,13 +131,13 @@ def _pack(inventory: Inventory, name: str, file: str, known: Known) -> dict[str,
 
 def _server(name: str, entry: Mapping[str, Any], known: Known) -> dict[str, Any]:
     words: dict[str, Any] = dict(server_words(entry))
-    if fetched := list(_fetched(entry)):
+    if fetched := list(_list_packages(entry)):
         words["installs"] = fetched
     own = f"your server '{name}', and what your policy allows it"
     return words | _replaces(name in known.config.servers, own)
 
 
-def _fetched(entry: Mapping[str, Any]) -> Iterator[str]:
+def _list_packages(entry: Mapping[str, Any]) -> Iterator[str]:
     """Yield the packages that a launcher would fetch, as far as its command line says."""
     program, given = PurePath(str(entry.get("command", ""))).stem, entry.get("args")
     words = [str(word) for word in cast("list[Any]", given)] if isinstance(given, list | tuple) else []
@@ -200,4 +200,4 @@ def _diff(old: bytes | None, new: bytes | None) -> list[str]:
 def _difference(old: Sequence[str], new: Sequence[str]) -> list[str]:
     lines = [line.rstrip("\n") for line in difflib.unified_diff(old, new, n=1, lineterm="")][2:]
     rest = [f"and {len(lines) - MAX_DIFF:,} more lines: look at the file"] if len(lines) > MAX_DIFF else []
-    return [*map(shown, lines[:MAX_DIFF]), *rest]
+    return [*map(flatten, lines[:MAX_DIFF]), *rest]

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ot.cli.answer import AskedQuestion
 from ot.cli.ps import at_home
-from ot.cli.terminal import counted
+from ot.cli.terminal import pluralize
 from ot.cli.watching.watched_runs import SHORT, WatchedCall, WatchedRun, WatchedRuns, duration
 from ot.visible_text import printable
 
@@ -91,7 +91,7 @@ class WatchScreen:
         states = runs.servers.values()
         names = ", ".join(f"OneTool {state['build']} (process {state['pid']})" for state in states)
         lost = f", {runs.lost:,} events lost" if runs.lost else ""
-        return _line((names, "bold"), f"  {counted(len(runs.open), 'run')} open, {runs.seen:,} ended{lost}")
+        return _line((names, "bold"), f"  {pluralize(len(runs.open), 'run')} open, {runs.seen:,} ended{lost}")
 
     def _list(self, room: int, chosen: WatchedRun | None) -> list[Text]:
         rows = self.rows
@@ -125,7 +125,7 @@ def _row(run: WatchedRun, is_chosen: bool) -> Text:
     whose = f"{run.client or 'unknown':16.16}" + (" in the background" if run.background else "")
     place = f"  {at_home(run.directory)}" if run.directory else ""
     style = "" if run.seconds is None else "dim"
-    calls = counted(run.count, "call")
+    calls = pluralize(run.count, "call")
     return _line(
         mark, state, f" {run.id[:SHORT]}  {whose}  {duration(took):>8}  {calls:>9}  ", (what, style), (place, "dim")
     )
@@ -136,7 +136,7 @@ def _first_line(run: WatchedRun) -> str:
 
 
 def _about(run: WatchedRun) -> list[Text]:
-    used = counted(run.count, "call") + (f" of {run.most_calls:,}" if run.most_calls else "")
+    used = pluralize(run.count, "call") + (f" of {run.most_calls:,}" if run.most_calls else "")
     if run.seconds is None:
         left = f", {duration(run.left)} left" if run.until else ""
         return [_line(("Run ", "bold"), (run.id, "bold"), f"  {used}{left}")]

@@ -112,7 +112,7 @@ class ServerList:
             data = table(data.get(step))
         found = data.get(self.key, {})
         if not isinstance(found, dict):
-            raise self._refused(f"'{self.key}' is not a list of servers by name", ())
+            raise self._refusal(f"'{self.key}' is not a list of servers by name", ())
         return found  # pyright: ignore[reportUnknownVariableType] - keys of JSON and TOML are texts
 
     def put(self, *path: str, value: Any, before: str = "") -> ServerList:
@@ -124,7 +124,7 @@ class ServerList:
         try:
             return replace(self, text=self.text.put((*self.above, self.key, *path), value, before))
         except ValueError as error:
-            raise self._refused(str(error), path) from None
+            raise self._refusal(str(error), path) from None
 
     def remove(self, name: str) -> ServerList:
         """Return the list without the server *name*.
@@ -135,7 +135,7 @@ class ServerList:
         try:
             return replace(self, text=self.text.remove((*self.above, self.key, name)))
         except ValueError as error:
-            raise self._refused(str(error), (name,)) from None
+            raise self._refusal(str(error), (name,)) from None
 
     @property
     def encoded(self) -> bytes:
@@ -151,7 +151,7 @@ class ServerList:
         """Return the file without its list of servers."""
         return replace(self, text=self.text.remove((self.key,)))
 
-    def _refused(self, why: str, path: Sequence[str]) -> ConfigError:
+    def _refusal(self, why: str, path: Sequence[str]) -> ConfigError:
         line = self.text.line_of((*self.above, self.key, *path))
         return ConfigError(why, file=self.path, line=line, hint="nothing was changed; --print shows what to write")
 

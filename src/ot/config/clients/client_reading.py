@@ -76,21 +76,21 @@ def read_file(client: Client, data: bytes, place: ClientFile, around: Surroundin
     toml = place.file.suffix == ".toml"
     content = tomllib.loads(data.decode("utf-8-sig")) if toml else read_json(data)
     local = table(_at(content, client.projects).get(str(around.cwd))) if client.projects else {}
-    off = frozenset(name for part in (content, local) for key in client.off for name in _listed(part, key))
+    off = frozenset(name for part in (content, local) for key in client.off for name in _read_texts(part, key))
     if not place.key:
         return replace(_permissions(content, place), off=off)
     if not isinstance(value_at(content, place.key), dict | None):
         raise ValueError(f"'{place.key}' is not an object")
     own, general = _at(local, place.key), _at(content, place.key)
     if client.allowed and isinstance(value_at(content, client.allowed), list):
-        off |= general.keys() - set(_listed(content, client.allowed))
+        off |= general.keys() - set(_read_texts(content, client.allowed))
     servers = [
-        *(found_server(client, name, entry, place, around) for name, entry in general.items()),
-        *(found_server(client, name, entry, private_place(place, around), around) for name, entry in own.items()),
+        *(read_server(client, name, entry, place, around) for name, entry in general.items()),
+        *(read_server(client, name, entry, private_place(place, around), around) for name, entry in own.items()),
     ]
     # A repository must not speak for its user.
     rules = _approvals({**general, **own}, place) if client.approvals and place.scope == "user" else ()
-    return FoundInFile(tuple(servers), tuple(rules), off, tuple(_ignored(client, content, place)))
+    return FoundInFile(tuple(servers), tuple(rules), off, tuple(_find_ignored(client, content, place)))
 
 
 def private_place(place: ClientFile, around: Surroundings) -> ClientFile:
@@ -105,7 +105,7 @@ def _at(content: Mapping[str, Any], key: str) -> dict[str, Any]:
     return table(found)
 
 
-def _listed(content: Mapping[str, Any], key: str) -> list[str]:
+def _read_texts(content: Mapping[str, Any], key: str) -> list[str]:
     return texts(value_at(content, key))
 
 
@@ -115,7 +115,7 @@ def value_at(content: Mapping[str, Any], key: str) -> Any:
     return (_at(content, above) if above else content).get(last)
 
 
-def found_server(client: Client, name: str, given: Any, place: ClientFile, around: Surroundings) -> FoundServer:
+def read_server(client: Client, name: str, given: Any, place: ClientFile, around: Surroundings) -> FoundServer:
     """Return what OneTool would write for the server that *client* keeps as *given*."""
     entry = client.adapted(table(given))
     if client.no_command and not entry.get("command") and not entry.get("url"):
@@ -146,7 +146,7 @@ def _approvals(servers: Mapping[str, Any], place: ClientFile) -> Iterator[FoundR
                 yield FoundRule("allow", name, tool, place)
 
 
-def _ignored(client: Client, content: Mapping[str, Any], place: ClientFile) -> Iterator[str]:
+def _find_ignored(client: Client, content: Mapping[str, Any], place: ClientFile) -> Iterator[str]:
     if client.ignored_key and client.ignored_key in content:
         key = place.key.rpartition(".")[2]
         text = f"{client.title} itself ignores '{client.ignored_key}', its key is '{key}'"

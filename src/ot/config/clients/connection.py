@@ -16,7 +16,7 @@ from ot.config.clients.server_entry import Surroundings, is_onetool, table
 from ot.config.edit_config import keep_backup
 from ot.config.paths import Paths
 from ot.errors import ConfigError
-from ot.files.private_file import locked
+from ot.files.private_file import hold_lock
 
 NAME = "onetool"
 
@@ -87,7 +87,7 @@ def plan_connect(
     name = asked.name or own_name_in(client, listed) or NAME
     entry = client.own_entry(asked.command, asked.env)
     is_new = name not in listed.servers
-    changed = listed.put(name, value=entry) if is_new else _updated(client, listed, name, entry)
+    changed = listed.put(name, value=entry) if is_new else _update_entry(client, listed, name, entry)
     gone = tuple(server for server in taken_out if server in listed.servers and server != name)
     for server in gone:
         changed = changed.remove(server)
@@ -170,13 +170,13 @@ def own_name_in(client: Client, listed: ServerList, likely: str = NAME) -> str:
     return likely if likely in own else own[0] if own else ""
 
 
-def _updated(client: Client, listed: ServerList, name: str, entry: Mapping[str, Any]) -> ServerList:
+def _update_entry(client: Client, listed: ServerList, name: str, entry: Mapping[str, Any]) -> ServerList:
     """Return the list with our entry as it should be: what else its user wrote in it stays."""
     old = table(listed.servers[name])
     if not is_onetool(client.adapted(old)):
         hint = "give OneTool another name with --name; nothing was changed"
         raise ConfigError(f"there is another server called '{name}'", file=listed.path, hint=hint)
-    wanted = {key: _kept(old.get(key), value) for key, value in entry.items()}
+    wanted = {key: _merge_values(old.get(key), value) for key, value in entry.items()}
     differing = {key: value for key, value in wanted.items() if old.get(key) != value}
     try:
         changed = listed
@@ -187,7 +187,7 @@ def _updated(client: Client, listed: ServerList, name: str, entry: Mapping[str, 
         return listed.put(name, value={**old, **differing})
 
 
-def _kept(old: Any, new: Any) -> Any:
+def _merge_values(old: Any, new: Any) -> Any:
     """Return *new*, with more variables and with more patience where the old entry has them; a yes or no stays."""
     if isinstance(new, dict):
         return {**table(old), **table(new)}
@@ -207,7 +207,7 @@ def write_change(change: ClientChange, paths: Paths, notes: ConnectionNotes) -> 
     """
     old, suffix = change.file.data, change.file.path.suffix
     try:
-        with locked(paths.global_dir / "edit"):
+        with hold_lock(paths.global_dir / "edit"):
             backup = None if old is None else keep_backup(paths.global_dir, change.client.name, suffix, old.decode())
             change.file.write(change.new)
             notes.keep(change.file.path, change.note, backup)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ot.config.clients.client_file import ServerList
-from ot.config.clients.client_reading import found_server, private_place
+from ot.config.clients.client_reading import private_place, read_server
 from ot.config.clients.known_clients import Client
 from ot.config.clients.server_entry import Surroundings, is_onetool, name_of_same, table
-from ot.config.edit_config import config_text, files_of, kept_secrets
+from ot.config.edit_config import config_text, files_of, read_kept_secrets
 from ot.config.paths import Paths
 
 
@@ -21,7 +21,7 @@ class HeldServers:
     lacking: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def held_servers(
+def find_held_servers(
     client: Client, listed: ServerList, around: Surroundings, paths: Paths, *, private: bool = False
 ) -> HeldServers:
     """Return which servers in a client's own list the user's configuration has too.
@@ -33,14 +33,14 @@ def held_servers(
         ConfigError: The user's configuration cannot be read.
     """
     servers = table(config_text(files_of(paths, use_global=True)).get("servers"))
-    secrets, place = kept_secrets(paths, use_global=True), client.own_file(around)
+    secrets, place = read_kept_secrets(paths, use_global=True), client.own_file(around)
     place = private_place(place, around) if private else place
     here: dict[str, str] = {}
     lacking: dict[str, str] = {}
     for name, given in listed.servers.items():
         if is_onetool(client.adapted(table(given))):
             continue
-        found = found_server(client, name, given, place, around)
+        found = read_server(client, name, given, place, around)
         same = "" if found.skipped else name_of_same(found, servers, secrets)
         if found.skipped:
             lacking[name] = found.skipped

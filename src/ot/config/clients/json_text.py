@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ot.config.clients.client_reading import read_json
-from ot.config.clients.nested_values import nested, with_value, without
+from ot.config.clients.nested_values import nest, with_value, without
 from ot.config.clients.server_entry import table
 
 # None of these is tried a second way, so that no file takes long.
@@ -73,18 +73,18 @@ class JsonText:
             ValueError: Something on the way to it is not an object.
         """
         if GAP.fullmatch(self.text):
-            return self._new_object(nested(path, value))
+            return self._new_object(nest(path, value))
         for depth, (step, span) in enumerate(self._way(path)):
             number = span.member(step)
             if number < 0:
                 follower = span.member(before) if depth + 1 == len(path) else -1
-                rest = nested(path[depth + 1 :], value)
-                text = self._inserted(span, step, rest) if follower < 0 else self._before(span, follower, step, rest)
-                return self._checked(text, path, value)
+                rest = nest(path[depth + 1 :], value)
+                text = self._insert(span, step, rest) if follower < 0 else self._before(span, follower, step, rest)
+                return self._check(text, path, value)
             member = span.members[number]
             if depth + 1 == len(path):
-                written = self._written(value, self._indent_at(member.start), inline=self._is_inline(span))
-                return self._checked(self.text[: member.value] + written + self.text[member.end :], path, value)
+                written = self._render(value, self._indent_at(member.start), inline=self._is_inline(span))
+                return self._check(self.text[: member.value] + written + self.text[member.end :], path, value)
         raise ValueError(f"'{'.'.join(path[:-1])}' is not an object")
 
     def remove(self, path: Sequence[str]) -> JsonText:
@@ -121,9 +121,9 @@ class JsonText:
 
     def _new_object(self, value: Any) -> JsonText:
         between = "" if not self.text.strip("\ufeff") or self.text.endswith("\n") else self._newline
-        return JsonText(self.text + between + self._written(value, "", inline=False) + self._newline)
+        return JsonText(self.text + between + self._render(value, "", inline=False) + self._newline)
 
-    def _inserted(self, span: _Span, key: str, value: Any) -> str:
+    def _insert(self, span: _Span, key: str, value: Any) -> str:
         text, inline = self.text, self._is_inline(span)
         if not span.members:
             base = self._indent_at(span.open)
@@ -145,9 +145,9 @@ class JsonText:
         return f"{self.text[:start]}{new},{' ' if inline else self._newline + indent}{self.text[start:]}"
 
     def _member(self, key: str, value: Any, indent: str, *, inline: bool = False) -> str:
-        return f"{indent}{json.dumps(key, ensure_ascii=False)}: {self._written(value, indent, inline=inline)}"
+        return f"{indent}{json.dumps(key, ensure_ascii=False)}: {self._render(value, indent, inline=inline)}"
 
-    def _written(self, value: Any, indent: str, *, inline: bool) -> str:
+    def _render(self, value: Any, indent: str, *, inline: bool) -> str:
         if inline:
             return json.dumps(value, ensure_ascii=False)
         if not isinstance(value, dict) or not value:
@@ -173,7 +173,7 @@ class JsonText:
             before = before[:comma] + before[comma + 1 :]
         return before + after
 
-    def _checked(self, text: str, path: Sequence[str], value: Any) -> JsonText:
+    def _check(self, text: str, path: Sequence[str], value: Any) -> JsonText:
         """Return *text*, if it says what is wanted and nothing else has changed."""
         new = JsonText(text)
         if new.data != with_value(self.data, path, value):

@@ -8,7 +8,7 @@ from typing import Any
 from ot.config.clients.server_entry import table
 
 
-def nested(path: Sequence[str], value: Any) -> Any:
+def nest(path: Sequence[str], value: Any) -> Any:
     """Return *value* below the keys of *path*."""
     for step in reversed(path):
         value = {step: value}

@@ -101,7 +101,7 @@ def own_name(name: str) -> str:
     return f"{found}_server" if found in RESERVED else found
 
 
-def taken_by(name: str, packs: Mapping[str, str]) -> str:
+def why_taken(name: str, packs: Mapping[str, str]) -> str:
     """Return what a program means by *name* already: one of *packs*, or a module; nothing where it is free."""
     return packs.get(name, "") or ("a module of Python" if name in sys.stdlib_module_names else "")
 
@@ -109,12 +109,12 @@ def taken_by(name: str, packs: Mapping[str, str]) -> str:
 def free_name(name: str, packs: Mapping[str, str]) -> str:
     """Return *name*, or one like it that hides nothing a program means by it."""
     names = chain([name], (f"{name}_server{number}" for number in chain([""], map(str, count(2)))))
-    return next(free for free in names if not taken_by(free, packs))
+    return next(free for free in names if not why_taken(free, packs))
 
 
 def name_of_same(server: FoundServer, servers: Mapping[str, Any], secrets: Mapping[str, str]) -> str:
     """Return what *server* is called among *servers*, which have these *secrets*; nothing where it is none of them."""
-    entry = filled_in(server.entry, {**secrets, **server.secrets})
+    entry = fill_in(server.entry, {**secrets, **server.secrets})
 
     def unlikely(name: str) -> tuple[bool, bool, bool]:
         """Put first, of several that are alike, the one of that name, or of a name that was made of it."""
@@ -129,17 +129,17 @@ def name_of_same(server: FoundServer, servers: Mapping[str, Any], secrets: Mappi
 
 def started_alike(one: Mapping[str, Any], its: Mapping[str, str], other: Mapping[str, Any]) -> bool:
     """Return whether *one* with *its* secrets, and the *other* as it is filled in, are the same server."""
-    return all(filled_in(one.get(key), its) == other.get(key) for key in SAME)
+    return all(fill_in(one.get(key), its) == other.get(key) for key in SAME)
 
 
-def filled_in(value: Any, secrets: Mapping[str, str]) -> Any:
+def fill_in(value: Any, secrets: Mapping[str, str]) -> Any:
     """Return *value* with what it refers to in the place of the references, as far as that is among *secrets*."""
     if isinstance(value, str):
         return REFERENCE.sub(lambda found: secrets.get(found[1], found[0]), value)
     if isinstance(value, Mapping):
-        return {key: filled_in(item, secrets) for key, item in cast("Mapping[str, Any]", value).items()}
+        return {key: fill_in(item, secrets) for key, item in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, Sequence):
-        return [filled_in(item, secrets) for item in cast("Sequence[Any]", value)]
+        return [fill_in(item, secrets) for item in cast("Sequence[Any]", value)]
     return value
 
 
@@ -365,10 +365,10 @@ def cwd_here(cwd: str, scope: Scope, here: str, notes: list[str]) -> str:
 def words_here(command: str, words: Sequence[str], cwd: Path, here: str, notes: list[str]) -> list[str]:
     """Return the arguments of a user's server, with those that are paths from *cwd* as paths from *here*."""
     runner = PurePath(command).stem in RUNNERS
-    return [_placed_word(word, cwd, here, notes, packages=runner) for word in words]
+    return [_place_word(word, cwd, here, notes, packages=runner) for word in words]
 
 
-def _placed_word(word: str, cwd: Path, here: str, notes: list[str], *, packages: bool) -> str:
+def _place_word(word: str, cwd: Path, here: str, notes: list[str], *, packages: bool) -> str:
     option, equals, value = word.rpartition("=") if word.startswith("--") else ("", "", word)
     if not _is_path(value, cwd, packages=packages):
         return word

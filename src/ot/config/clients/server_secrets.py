@@ -34,7 +34,7 @@ class SecretsTaken:
 
     def env(self, given: Mapping[str, str]) -> dict[str, str]:
         """Return *given* with its secrets replaced."""
-        return {name: self._replaced(f"env.{name}", name, name, value) for name, value in given.items()}
+        return {name: self._replace(f"env.{name}", name, name, value) for name, value in given.items()}
 
     def headers(self, given: Mapping[str, str]) -> dict[str, str]:
         """Return *given* with its secrets replaced; the word before a token stays."""
@@ -47,39 +47,39 @@ class SecretsTaken:
             flag, equals, value = argument.partition("=")
             if equals and FLAG.fullmatch(flag):
                 name = flag.lstrip("-")
-                found.append(f"{flag}={self._replaced(flag, name, self._own(name), value)}")
+                found.append(f"{flag}={self._replace(flag, name, self._own(name), value)}")
             else:
                 before = found[-1] if found and FLAG.fullmatch(found[-1]) and len(found[-1]) > 2 else ""
                 name = before.lstrip("-")
-                found.append(self._replaced(before or "args", name, self._own(name or "arg"), argument))
+                found.append(self._replace(before or "args", name, self._own(name or "arg"), argument))
         return found
 
     def url(self, given: str) -> str:
         """Return *given* with the secrets in its query replaced."""
         return QUERY.sub(
-            lambda part: f"{part[1]}{part[2]}={self._replaced('url', part[2], self._own(part[2]), part[3])}", given
+            lambda part: f"{part[1]}{part[2]}={self._replace('url', part[2], self._own(part[2]), part[3])}", given
         )
 
     def all_of(self, given: Mapping[str, str]) -> dict[str, str]:
         """Return *given*, the lines of an .env file, with every value replaced."""
         return {
-            name: self._kept(f"env.{name}", name, value) if value and not RUNS_CODE.fullmatch(name) else value
+            name: self._keep(f"env.{name}", name, value) if value and not RUNS_CODE.fullmatch(name) else value
             for name, value in given.items()
         }
 
     def _header(self, name: str, value: str) -> str:
         scheme = SCHEME.match(value)
         start = scheme.end() if scheme else 0
-        return value[:start] + self._replaced(f"headers.{name}", name, self._own(name), value[start:])
+        return value[:start] + self._replace(f"headers.{name}", name, self._own(name), value[start:])
 
-    def _replaced(self, where: str, named: str, secret: str, value: str) -> str:
+    def _replace(self, where: str, named: str, secret: str, value: str) -> str:
         if "${" in value or len(value) < SHORTEST or value.startswith("-") or RUNS_CODE.fullmatch(named):
             return value
         if SECRET_VALUE.fullmatch(value) or (SECRET_NAME.search(named) and not _is_harmless(value)):
-            return self._kept(where, secret, value)
+            return self._keep(where, secret, value)
         return value
 
-    def _kept(self, where: str, secret: str, value: str) -> str:
+    def _keep(self, where: str, secret: str, value: str) -> str:
         name = secret if NAME.fullmatch(secret) else upper_name(secret)
         while self.taken.get(name, value) != value:
             name += "_2"
@@ -114,7 +114,7 @@ def with_own_secrets(
         if taken.get(name, value) != value:
             names[name] = _free(upper_name(f"{server}_{name}"), value, taken)
             taken[names[name]] = value
-    return _renamed(entry, names), {names.get(name, name): value for name, value in secrets.items()}
+    return _rename_references(entry, names), {names.get(name, name): value for name, value in secrets.items()}
 
 
 def _free(name: str, value: str, taken: Mapping[str, str]) -> str:
@@ -122,11 +122,11 @@ def _free(name: str, value: str, taken: Mapping[str, str]) -> str:
     return next(free for free in chain([name], numbered) if taken.get(free, value) == value)
 
 
-def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+def _rename_references(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, Mapping):
-        return {key: _renamed(entry, names) for key, entry in value.items()}  # pyright: ignore[reportUnknownVariableType] - plain data of any shape
+        return {key: _rename_references(entry, names) for key, entry in value.items()}  # pyright: ignore[reportUnknownVariableType] - plain data of any shape
     if isinstance(value, list):
-        return [_renamed(item, names) for item in value]  # pyright: ignore[reportUnknownVariableType] - as above
+        return [_rename_references(item, names) for item in value]  # pyright: ignore[reportUnknownVariableType] - as above
     if isinstance(value, str):
         for old, new in names.items():
             value = value.replace(f"${{{old}}}", f"${{{new}}}")

@@ -20,14 +20,14 @@ from ot.config.clients.server_entry import (
     FoundServer,
     Scope,
     Surroundings,
-    filled_in,
+    fill_in,
     free_name,
     name_of_same,
     own_name,
     read_inside,
     started_alike,
-    taken_by,
     texts,
+    why_taken,
 )
 from ot.config.clients.server_secrets import with_own_secrets
 from ot.config.models import PolicyRule
@@ -97,15 +97,15 @@ def plan_of(
             data, problem = _read(place, around)
             if data is not None:
                 files.append(place.file)
-                of_client.append(_understood(client, data, place, around))
+                of_client.append(_try_read(client, data, place, around))
             elif problem:
                 of_client.append(FoundInFile(problems=(problem,)))
-        found += _switched_off(of_client)
+        found += _switch_off(of_client)
         said += [rule for file in of_client for rule in file.rules]
-    all_found = [_fit(_placed(server, here)) for file in found for server in file.servers]
+    all_found = [_fit(_place(server, here)) for file in found for server in file.servers]
     # The user's own first: a repository's server of the same name must not stand in its place.
     in_order = sorted(all_found, key=lambda server: server.place.repository)
-    servers = tuple(_Naming(here, called or ServerNames()).named(in_order))
+    servers = tuple(_Naming(here, called or ServerNames()).name_servers(in_order))
     servers = tuple(_with_own_secrets(servers, {scope: dict(known.secrets) for scope, known in here.items()}))
     own = [rule for rule in said if not rule.place.repository]
     brought = [rule for rule in said if rule.place.repository and "project" in here]
@@ -119,7 +119,7 @@ def plan_of(
     return Plan(servers, rules, denied, tuple(files), tuple(problem for file in found for problem in file.problems))
 
 
-def _switched_off(found: Sequence[FoundInFile]) -> Iterator[FoundInFile]:
+def _switch_off(found: Sequence[FoundInFile]) -> Iterator[FoundInFile]:
     """Yield what a client's files say, with the servers off that any of them switches off.
 
     A repository's files switch off what came with the repository, and nothing of the user's.
@@ -137,7 +137,7 @@ def _unless_off(server: FoundServer, off: Collection[tuple[str, bool]]) -> Found
     return replace(server, entry={**server.entry, "enabled": False}, notes=notes)
 
 
-def _placed(server: FoundServer, here: Collection[Scope]) -> FoundServer:
+def _place(server: FoundServer, here: Collection[Scope]) -> FoundServer:
     if server.place.scope in here:
         return server
     if server.place.repository:
@@ -170,7 +170,7 @@ def _read(place: ClientFile, around: Surroundings) -> tuple[bytes | None, str]:
         return None, f"{place.file} cannot be read: {error.strerror or error}"
 
 
-def _understood(client: Client, data: bytes, place: ClientFile, around: Surroundings) -> FoundInFile:
+def _try_read(client: Client, data: bytes, place: ClientFile, around: Surroundings) -> FoundInFile:
     try:
         return replace(read_file(client, data, place, around), repository=place.repository)
     except (ValueError, RecursionError) as error:
@@ -188,34 +188,34 @@ class _Naming:
             pack_name(name): "another server" for configured in here.values() for name in configured.servers
         }
 
-    def named(self, found: Iterable[FoundServer]) -> Iterator[FoundServer]:
+    def name_servers(self, found: Iterable[FoundServer]) -> Iterator[FoundServer]:
         """Yield every server once; one that is here already is skipped."""
         seen: list[FoundServer] = []
         for server in found:
             if server.skipped:
                 yield server
-            elif held := self._held_as(server):
+            elif held := self._find_held(server):
                 why = f"it is in your configuration already, as {held}"
                 yield replace(server, held_as=held, skipped=why)
             elif same := next((other for other in seen if _same(other, server)), None):
                 why = f"the same as {same.name} of {same.client}"
                 yield replace(server, held_as=same.name, skipped=why)
             else:
-                seen.append(self._renamed(server))
+                seen.append(self._rename(server))
                 yield seen[-1]
 
-    def _held_as(self, server: FoundServer) -> str:
+    def _find_held(self, server: FoundServer) -> str:
         configured = self._here[server.place.scope]
         return name_of_same(server, configured.servers, configured.secrets)
 
-    def _renamed(self, server: FoundServer) -> FoundServer:
+    def _rename(self, server: FoundServer) -> FoundServer:
         wanted = server.name
         if chosen := self._chosen.get(server.original):
             # Whoever chooses a name may hide a pack by it, but not another server.
-            name, why = self._numbered(chosen), ""
+            name, why = self._number(chosen), ""
         else:
-            why = taken_by(wanted, self._packs) or self._servers.get(wanted, "")
-            name = self._numbered(free_name(wanted, self._packs), own_name(f"{wanted}_{server.client}"))
+            why = why_taken(wanted, self._packs) or self._servers.get(wanted, "")
+            name = self._number(free_name(wanted, self._packs), own_name(f"{wanted}_{server.client}"))
         self._servers[name] = "another server"
         if name == wanted:
             return server
@@ -223,7 +223,7 @@ class _Naming:
         note = f"called '{name}' here: " + ("as you chose" if chosen else f"'{wanted}' is {why} already{other}")
         return replace(server, name=name, notes=(*server.notes, note))
 
-    def _numbered(self, *names: str) -> str:
+    def _number(self, *names: str) -> str:
         numbered = (f"{names[0]}_{number}" for number in count(2))
         return next(name for name in chain(names, numbered) if name not in self._servers)
 
@@ -233,7 +233,7 @@ def _same(one: FoundServer, other: FoundServer) -> bool:
         return False
     if other.place.repository:  # it is started in the project, so more than the directory would differ
         return all(one.entry.get(key) == other.entry.get(key) for key in ("command", "args", "url"))
-    return started_alike(one.entry, one.secrets, filled_in(other.entry, other.secrets))
+    return started_alike(one.entry, one.secrets, fill_in(other.entry, other.secrets))
 
 
 def _with_own_secrets(servers: Iterable[FoundServer], kept: Mapping[Scope, dict[str, str]]) -> Iterator[FoundServer]:
@@ -255,14 +255,14 @@ def _patterns(
     # What the user has said here already stays said.
     seen = set(here.patterns if here else ())
     for rule in sorted(rules, key=lambda found: order.index(found.rule)):
-        for server in _meant(rule, servers, known):
+        for server in _find_meant(rule, servers, known):
             pattern = f"{pack_name(server)}.{_tool_name(rule.tool)}"
             if pattern not in seen:
                 seen.add(pattern)
                 yield rule.rule, pattern
 
 
-def _meant(rule: FoundRule, servers: Collection[FoundServer], known: Collection[str]) -> list[str]:
+def _find_meant(rule: FoundRule, servers: Collection[FoundServer], known: Collection[str]) -> list[str]:
     """Return what the servers that *rule* is about are called here; none where they are not here."""
     name, client = own_name(rule.server), rule.place.client
     here = [server for server in servers if server.held_as or not server.skipped]

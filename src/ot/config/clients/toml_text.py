@@ -63,16 +63,16 @@ class TomlText:
         """
         found = [item for item in self._about(path) if item.path == tuple(path) and not item.is_header]
         if found:
-            text = self._replaced(found[0], path[-1], value)
+            text = self._replace(found[0], path[-1], value)
         elif isinstance(value, dict):
             about = self._about((*path[:-1], before)) if before else []
             if about and about[0].is_header:
                 text = self._at(about[0].start, path, value)
             else:
-                text = self.remove(path)._appended(path, table(value))
+                text = self.remove(path)._append(path, table(value))
         else:
             text = self._in_table(path, value)
-        return self._checked(text, with_value(self.data, path, value), path)
+        return self._check(text, with_value(self.data, path, value), path)
 
     def remove(self, path: Sequence[str]) -> TomlText:
         """Return the text without the table at *path*, and without the tables in it; comments stay."""
@@ -82,7 +82,7 @@ class TomlText:
             if statement.is_header and text[:start].endswith(2 * self._newline):
                 start -= len(self._newline)  # the empty line that sets a table off
             text = text[:start] + text[statement.end :]
-        return self._checked(text, without(self.data, path), path)
+        return self._check(text, without(self.data, path), path)
 
     # ---------------------------------------------------------------- writing
 
@@ -93,12 +93,12 @@ class TomlText:
     def _lines_of(self, path: Sequence[str], value: dict[str, Any]) -> list[str]:
         return [f"[{'.'.join(map(_key, path))}]", *(f"{_key(key)} = {_value(item)}" for key, item in value.items())]
 
-    def _appended(self, path: Sequence[str], value: dict[str, Any]) -> str:
+    def _append(self, path: Sequence[str], value: dict[str, Any]) -> str:
         lines, text = self._lines_of(path, value), self.text
         between = "" if not text.strip("\ufeff") else self._newline * (1 if text.endswith("\n") else 2)
         return text + between + self._newline.join(lines) + self._newline
 
-    def _replaced(self, statement: _Statement, key: str, value: Any) -> str:
+    def _replace(self, statement: _Statement, key: str, value: Any) -> str:
         old = self.text[statement.start : statement.end]
         indent = old[: len(old) - len(old.lstrip())]
         line = old.rstrip("\r\n")
@@ -117,7 +117,7 @@ class TomlText:
         between = "" if self.text[:at].endswith("\n") else self._newline
         return self.text[:at] + f"{between}{_key(path[-1])} = {_value(value)}{self._newline}" + self.text[at:]
 
-    def _checked(self, text: str, wanted: dict[str, Any], path: Sequence[str]) -> TomlText:
+    def _check(self, text: str, wanted: dict[str, Any], path: Sequence[str]) -> TomlText:
         """Return *text*, if it says what is wanted and nothing else has changed."""
         try:
             new = TomlText(text)

@@ -87,7 +87,7 @@ class InProcessBackend:
         function = self._in_threads.get(tool.target)
         if function is None:
             return eager_task(self.call(tool, arguments, context))
-        work = _prepared(tool, function, arguments)
+        work = _prepare(tool, function, arguments)
         return self._threads.begin(tool, work, self._contexts(tool.pack, context))
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
@@ -99,7 +99,7 @@ class InProcessBackend:
             ToolBusy: Too many cancelled calls are still running.
         """
         await self.prepare(tool, context)
-        work = _prepared(tool, self._functions[tool.target], arguments)
+        work = _prepare(tool, self._functions[tool.target], arguments)
         around = self._contexts(tool.pack, context)
         if tool.input_schema is not None:
             return await self._with_notes(tool, work, around, context)
@@ -113,7 +113,7 @@ class InProcessBackend:
         if not tool.pure and not iscoroutinefunction(work.func):
             return await self._threads.call(tool, work, around)
         with tool_context.use(around, asyncio.current_task()):
-            return _done_here(tool, work) if tool.pure else await _guarded(tool, work)
+            return _run_here(tool, work) if tool.pure else await _run_guarded(tool, work)
 
     async def _with_notes(self, tool: Tool, work: partial[Any], around: ToolContext, context: CallContext) -> Any:
         from mcp_core.program_function import collect_notes  # noqa: PLC0415 - typed tools alone need it
@@ -343,7 +343,7 @@ def _hand_to_thread(call: _ThreadedCall) -> None:
     return thread.calls.put(call)
 
 
-def _prepared(tool: Tool, function: Callable[..., Any], arguments: dict[str, Any]) -> partial[Any]:
+def _prepare(tool: Tool, function: Callable[..., Any], arguments: dict[str, Any]) -> partial[Any]:
     if tool.parameters and tool.parameters[0].kind != "positional":  # those that are come first
         return partial(function, **arguments)
     names = [parameter.name for parameter in tool.parameters if parameter.kind == "positional"]
@@ -352,14 +352,14 @@ def _prepared(tool: Tool, function: Callable[..., Any], arguments: dict[str, Any
     return partial(function, *placed, **named)
 
 
-def _done_here(tool: Tool, work: Callable[[], Any]) -> Any:
+def _run_here(tool: Tool, work: Callable[[], Any]) -> Any:
     try:
         return work()
     except BaseException as error:  # noqa: BLE001 - other people's code runs here
         raise failure(tool, error) from None
 
 
-async def _guarded(tool: Tool, work: Callable[[], Awaitable[Any]]) -> Any:
+async def _run_guarded(tool: Tool, work: Callable[[], Awaitable[Any]]) -> Any:
     try:
         return await work()
     except asyncio.CancelledError as error:

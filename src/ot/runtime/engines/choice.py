@@ -32,7 +32,7 @@ class EngineNews:
     text: str = ""
     is_good: bool = True
 
-    def followed_by(self, text: str, *, is_good: bool = False) -> EngineNews:
+    def follow_with(self, text: str, *, is_good: bool = False) -> EngineNews:
         """Return the news after these."""
         return EngineNews(self.number + 1, text, is_good)
 
@@ -102,14 +102,14 @@ class EngineChoice:
         if use == "portable":
             return self._portable()
         try:
-            return await self._tested()
+            return await self._test_exact()
         except EngineCrashed as error:
             if use == "exact" or self._settings.exact.require_layers:
                 raise EngineUnavailable("exact", str(error)) from None
             self._fall_back(error)
             return self._portable()
 
-    async def _tested(self) -> ExactEngine:
+    async def _test_exact(self) -> ExactEngine:
         if missing := ExactEngine.missing_here():
             raise EngineCrashed(missing)
         exact = self._exact = self._exact or self._make_exact()
@@ -126,7 +126,7 @@ class EngineChoice:
         logger.warning("programs run in the portable engine, the exact one is unavailable: %s", error)
         if not ExactEngine.missing_here():
             why = f"{FELL_BACK}: {error}. ot.reload() tries it again"
-            self.news = self.news.followed_by(f"note: programs run in the portable engine: {why}")
+            self.news = self.news.follow_with(f"note: programs run in the portable engine: {why}")
 
     async def try_again(self) -> None:
         """Use the exact engine from now on, if it was to be used and passes its self-test now."""
@@ -134,12 +134,12 @@ class EngineChoice:
             if not self._why_not or self._chosen is None:
                 return
             try:
-                engine = await self._tested()
+                engine = await self._test_exact()
             except EngineCrashed as error:
                 return self._fall_back(error)
             self._before.append(self._chosen)
             self._chosen, self._why_not = engine, ""
-            self.news = self.news.followed_by("note: programs run in the exact engine again", is_good=True)
+            self.news = self.news.follow_with("note: programs run in the exact engine again", is_good=True)
 
     def _exact_engine(self, packages: Packages | None = None) -> ExactEngine:
         layers = self._settings.exact.require_layers
@@ -159,7 +159,7 @@ class EngineChoice:
         await asyncio.shield(self._adding)
 
     async def _add(self, packages: AnalysisPackages) -> None:
-        engine = self._exact_engine(await packages.installed())
+        engine = self._exact_engine(await packages.install())
         try:
             await engine.open()
         except EngineCrashed as error:

@@ -61,7 +61,7 @@ def await_hint(kind: str, message: str, line: str) -> str:
     return HINT if kind == "TypeError" and (named or stumbled) else ""
 
 
-def computed_too_long(seconds: float) -> LimitExceeded:
+def cpu_limit_error(seconds: float) -> LimitExceeded:
     """Return the error of a program that has used up its *seconds* of computing."""
     less = "let a tool search, query or convert, or split the work over several runs"
     return LimitExceeded("cpu_seconds", f"the program computed for more than {seconds:g} s: {less}")

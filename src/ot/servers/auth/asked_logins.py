@@ -13,7 +13,7 @@ from ot.execution.caller import AskUser, Caller, Question
 from ot.execution.deadline import Deadline
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.browser_return import BrowserReturn, Invitation, OpenReturn
-from ot.visible_text import quoted
+from ot.visible_text import quote
 
 CALLBACK_SECONDS = 180.0
 """How long a person may take from agreeing to log in until the browser comes back."""
@@ -42,7 +42,7 @@ class AskedLogins:
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._asked: dict[_Once, None] = {}
 
-    async def tried[T](
+    async def retry_after_login[T](
         self,
         account: ServerAccount,
         caller: Caller,
@@ -64,13 +64,13 @@ class AskedLogins:
         except LoginNeeded as needed:
             # What may have taken effect is not done twice, whoever logs in.
             if not caller.ask or not caller.opens or needed.unknown:
-                raise self._advised(needed) from None
+                raise self._advise(needed) from None
             once = (run, account.key, needed.scope) if run else None
             with clock.pause() if clock else nullcontext():
-                await self._logged_in(account, needed, before, once, caller.ask)
+                await self._log_in(account, needed, before, once, caller.ask)
         return await work()
 
-    async def _logged_in(
+    async def _log_in(
         self, account: ServerAccount, needed: LoginNeeded, before: int, once: _Once | None, ask: AskUser
     ) -> None:
         """Return when the account has been logged in since *before*, by this call or by another."""
@@ -78,7 +78,7 @@ class AskedLogins:
             if self._made[account.key] != before:
                 return
             if once and once in self._asked:
-                raise self._advised(needed, AGAIN)
+                raise self._advise(needed, AGAIN)
             if once:
                 self._remember(once)
             await self._login(account, needed, ask)
@@ -95,8 +95,8 @@ class AskedLogins:
         refusals: list[str] = []
 
         async def show(url: str) -> None:
-            invitation = await back.invited(url)
-            if why := await _refused(ask, _question(account, needed, invitation)):
+            invitation = await back.invite(url)
+            if why := await _why_refused(ask, _question(account, needed, invitation)):
                 refusals.append(why)
                 raise CannotAsk(why)
 
@@ -105,9 +105,9 @@ class AskedLogins:
                 await login(back.account, show, back.receive, scope=needed.scope)
         except (CannotAsk, LoginFailed, OSError) as error:
             why = refusals[0] if refusals else str(error)
-            raise self._advised(LoginNeeded(needed.server, why, needed.scope), AGAIN) from None
+            raise self._advise(LoginNeeded(needed.server, why, needed.scope), AGAIN) from None
 
-    def _advised(self, needed: LoginNeeded, advice: str = "") -> LoginNeeded:
+    def _advise(self, needed: LoginNeeded, advice: str = "") -> LoginNeeded:
         return replace(needed, advice=advice or self._advice) if self._advice else needed
 
 
@@ -117,7 +117,7 @@ def _to_this_machine(account: ServerAccount, seconds: float) -> BrowserReturn:
     return LoopbackCallback(account, seconds)
 
 
-async def _refused(ask: AskUser, question: Question) -> str:
+async def _why_refused(ask: AskUser, question: Question) -> str:
     """Return why the person did not agree to open the address, or nothing."""
     try:
         answer = await ask(question)
@@ -127,6 +127,6 @@ async def _refused(ask: AskUser, question: Question) -> str:
 
 
 def _question(account: ServerAccount, needed: LoginNeeded, invitation: Invitation) -> Question:
-    more = f", and to allow {quoted(needed.scope)}" if needed.scope else ""
-    message = f"The server {quoted(account.server)} asks you to log in{more}. {invitation.words}"
+    more = f", and to allow {quote(needed.scope)}" if needed.scope else ""
+    message = f"The server {quote(account.server)} asks you to log in{more}. {invitation.words}"
     return Question(message, {}, "url", url=invitation.url)

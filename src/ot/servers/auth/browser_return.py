@@ -61,7 +61,7 @@ class BrowserReturn(Protocol):
         """End: whoever still waits in a browser is told how."""
         ...
 
-    async def invited(self, address: str) -> Invitation:
+    async def invite(self, address: str) -> Invitation:
         """Return how a person gets to *address*, whose answer is taken from now on."""
         ...
 

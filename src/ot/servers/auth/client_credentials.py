@@ -24,7 +24,7 @@ METHODS: tuple[Literal["client_secret_basic", "client_secret_post"], ...] = (
 """How a secret may be sent; a server that takes only the second says that the client is invalid."""
 
 
-def obtained(account: ServerAccount) -> TokenRecord:
+def obtain(account: ServerAccount) -> TokenRecord:
     """Return a new record; it blocks, and needs a thread without an event loop.
 
     Raises:
@@ -32,25 +32,25 @@ def obtained(account: ServerAccount) -> TokenRecord:
         AuthServerDown: The authorization server does not answer.
     """
     try:
-        return asyncio.run(_obtained(account))
+        return asyncio.run(_obtain(account))
     except LoginFailed as error:
         why = f"{error.why}; check servers.{account.server}.auth"
         raise LoginNeeded(account.server, why) from None
 
 
-async def _obtained(account: ServerAccount) -> TokenRecord:
+async def _obtain(account: ServerAccount) -> TokenRecord:
     if account.private_key:
-        return await _driven(account, _by_key(account))
+        return await _drive(account, _by_key(account))
     for method in METHODS[:-1]:
         try:
-            return await _driven(account, _by_secret(account, method))
+            return await _drive(account, _by_secret(account, method))
         except LoginFailed as error:
             if "invalid_client" not in error.why:
                 raise
-    return await _driven(account, _by_secret(account, METHODS[-1]))
+    return await _drive(account, _by_secret(account, METHODS[-1]))
 
 
-async def _driven(account: ServerAccount, provider: tuple[OAuthClientProvider, TokensInHand]) -> TokenRecord:
+async def _drive(account: ServerAccount, provider: tuple[OAuthClientProvider, TokensInHand]) -> TokenRecord:
     return await drive(account, *provider, " ".join(account.scopes))
 
 

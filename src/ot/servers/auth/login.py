@@ -67,7 +67,7 @@ def _union(*several: Iterable[str]) -> str:
 def _keep(account: ServerAccount, store: TokenRecords, record: TokenRecord) -> None:
     try:
         # Not while the old login is being renewed, which would be written over the new one.
-        with store.locked():
+        with store.lock():
             store.write(record)
     except (OSError, TimeoutError) as error:
         raise LoginFailed(account.server, f"its tokens could not be stored: {error}") from None

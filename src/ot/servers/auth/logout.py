@@ -24,7 +24,7 @@ async def logout(account: ServerAccount, *, keyring: SystemKeyring | None = None
 
 
 def _logout(account: ServerAccount, store: TokenRecords) -> str:
-    with store.locked():
+    with store.lock():
         try:
             record = store.read()
         except RecordUnreadable as error:
@@ -32,12 +32,12 @@ def _logout(account: ServerAccount, store: TokenRecords) -> str:
             return str(error)
         if record is None:
             raise LoginNeeded(account.server, "nobody is logged in")
-        why = _revoked(account, record)
+        why = _revoke(account, record)
         store.delete()
     return why
 
 
-def _revoked(account: ServerAccount, record: TokenRecord) -> str:
+def _revoke(account: ServerAccount, record: TokenRecord) -> str:
     """Revoke both tokens, and return why that did not work, or nothing."""
     if not record.revocation_endpoint:
         return NOT_OFFERED

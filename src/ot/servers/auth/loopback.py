@@ -41,7 +41,7 @@ class LoopbackCallback:
             OSError: The port is taken.
         """
         self._answer = asyncio.get_running_loop().create_future()
-        self._server = await asyncio.start_server(self._visited, HOST, self.account.port, limit=MAX_LINE)
+        self._server = await asyncio.start_server(self._handle_visit, HOST, self.account.port, limit=MAX_LINE)
         return self
 
     async def __aexit__(
@@ -54,7 +54,7 @@ class LoopbackCallback:
             self._server.close()
             await self._server.wait_closed()
 
-    async def invited(self, address: str) -> Invitation:
+    async def invite(self, address: str) -> Invitation:
         """Take the answer to *address* from now on: a browser may be back before the client says that it left."""
         self.expect(CallbackAnswer.from_address(address).state)
         return Invitation(address)
@@ -73,7 +73,7 @@ class LoopbackCallback:
         self.expect(state)
         return await asyncio.wait_for(asyncio.shield(self._answer), self._seconds)
 
-    async def _visited(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _handle_visit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, ValueError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             async with asyncio.timeout(REQUEST_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")

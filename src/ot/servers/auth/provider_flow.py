@@ -73,7 +73,7 @@ async def drive(account: ServerAccount, provider: OAuthClientProvider, held: Tok
     async with GuardedClient(AddressRule(*account.rule), timeout=SECONDS, follow_redirects=False) as client:
         try:
             outgoing = await anext(flow)
-            answer = await _refused(account, client, outgoing, scope)
+            answer = await _request_refusal(account, client, outgoing, scope)
             for _ in range(MAX_STEPS):
                 outgoing = await flow.asend(answer)
                 if held.tokens is not None:
@@ -95,7 +95,7 @@ def _first_request(account: ServerAccount) -> httpx2.Request:
     return httpx2.Request("POST", account.url, json={"jsonrpc": "2.0", "id": 0, "method": "ping"}, headers=headers)
 
 
-async def _refused(
+async def _request_refusal(
     account: ServerAccount, client: httpx2.AsyncClient, request: httpx2.Request, scope: str
 ) -> httpx2.Response:
     """Return a refusal that asks for *scope*, where it is given, and says what the server's own refusal says."""

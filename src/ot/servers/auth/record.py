@@ -99,7 +99,7 @@ class TokenRecords(Protocol):
         """Forget the record."""
         ...
 
-    def locked(self) -> AbstractContextManager[None]:
+    def lock(self) -> AbstractContextManager[None]:
         """Keep everyone else from renewing this login meanwhile."""
         ...
 

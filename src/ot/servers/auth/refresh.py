@@ -30,7 +30,7 @@ REASONS = {
 }
 
 
-def refreshed(account: ServerAccount, record: TokenRecord) -> TokenRecord:
+def refresh_record(account: ServerAccount, record: TokenRecord) -> TokenRecord:
     """Return the record with new tokens; as ``post_as_client``, it blocks.
 
     Raises:

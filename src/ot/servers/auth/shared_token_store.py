@@ -53,7 +53,7 @@ class SharedTokenStore:
         if sealed is None:
             return None
         try:
-            return self._noted(TokenRecord.from_text(self._keys.unseal(self._key, sealed)))
+            return self._note(TokenRecord.from_text(self._keys.unseal(self._key, sealed)))
         except NotSealed as error:
             raise RecordUnreadable(f"the shared state: {error}") from None
 
@@ -73,7 +73,7 @@ class SharedTokenStore:
         Raises:
             RecordsUnreachable: The shared state did not take it.
         """
-        self._noted(record)
+        self._note(record)
         data = json.dumps(record.to_json()).encode()
         self._wait(self._state.set(self._key, self._keys.seal(self._key, data)))
 
@@ -82,7 +82,7 @@ class SharedTokenStore:
         self._wait(self._state.delete(self._key))
 
     @contextmanager
-    def locked(self, seconds: float = LOCK_SECONDS) -> Generator[None]:
+    def lock(self, seconds: float = LOCK_SECONDS) -> Generator[None]:
         """Keep every other replica and thread from renewing this login meanwhile.
 
         Raises:
@@ -90,13 +90,13 @@ class SharedTokenStore:
             RecordsUnreachable: The shared state does not answer.
         """
         lock = self._state.lock(self._key, LOCK_SECONDS)
-        self._wait(_entered(lock, seconds), seconds)
+        self._wait(_enter(lock, seconds), seconds)
         try:
             yield
         finally:
-            self._wait(_left(lock))
+            self._wait(_leave(lock))
 
-    def _noted(self, record: TokenRecord | None) -> TokenRecord | None:
+    def _note(self, record: TokenRecord | None) -> TokenRecord | None:
         if record:
             account = self._account
             account.issued.add(account.key, f"login of {account.server}", record.secrets)
@@ -116,7 +116,7 @@ class SharedTokenStore:
             raise RecordsUnreachable("the shared state does not answer") from None
 
 
-async def _entered(lock: AbstractAsyncContextManager[None], seconds: float) -> None:
+async def _enter(lock: AbstractAsyncContextManager[None], seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
             await lock.__aenter__()
@@ -124,5 +124,5 @@ async def _entered(lock: AbstractAsyncContextManager[None], seconds: float) -> N
         raise TimeoutError(f"another replica has been renewing the login for {seconds:g} s") from None
 
 
-async def _left(lock: AbstractAsyncContextManager[None]) -> None:
+async def _leave(lock: AbstractAsyncContextManager[None]) -> None:
     await lock.__aexit__(None, None, None)

@@ -68,7 +68,7 @@ class SystemKeyring:
 
         def ask() -> None:
             try:
-                answers.put((work(self._found()), None))
+                answers.put((work(self._get_backend()), None))
             except Exception as error:  # noqa: BLE001 - backends are other people's code, and raise anything
                 answers.put((None, error))
 
@@ -81,7 +81,7 @@ class SystemKeyring:
             raise KeyringUnavailable(str(error) or type(error).__name__)
         return value
 
-    def _found(self) -> Any:
+    def _get_backend(self) -> Any:
         if self._backend is None:
             self._backend = _real(self._find())
         return self._backend

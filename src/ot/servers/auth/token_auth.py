@@ -15,14 +15,14 @@ from ot.errors import AuthServerDown, LoginNeeded, ServerUnavailable
 from ot.servers.auth.account import ServerAccount
 from ot.servers.auth.challenge import missing_scope
 from ot.servers.auth.record import TokenRecord, TokenRecords
-from ot.servers.auth.refresh import refreshed
+from ot.servers.auth.refresh import refresh_record
 from ot.servers.auth.system_keyring import SystemKeyring
 from ot.servers.auth.token_store import RecordsUnreachable, RecordUnreadable, token_store
 
 NO_LOGIN = "nobody has logged in yet"
 
 
-def renewed(account: ServerAccount, store: TokenRecords, used: str) -> TokenRecord:
+def renew(account: ServerAccount, store: TokenRecords, used: str) -> TokenRecord:
     """Return a record whose token is not *used*: another process's new one, else one that is obtained now.
 
     It blocks, and must be let end: tokens that were issued and not written are a login lost.
@@ -32,8 +32,8 @@ def renewed(account: ServerAccount, store: TokenRecords, used: str) -> TokenReco
         AuthServerDown: The authorization server does not answer; the record is as it was.
     """
     try:
-        with store.locked():
-            return _renewed_alone(account, store, used)
+        with store.lock():
+            return _renew_alone(account, store, used)
     except TimeoutError as error:
         raise AuthServerDown(account.server, str(error)) from None
     except RecordsUnreachable as error:
@@ -44,21 +44,21 @@ def renewed(account: ServerAccount, store: TokenRecords, used: str) -> TokenReco
         raise LoginNeeded(account.server, str(error)) from None
 
 
-def _renewed_alone(account: ServerAccount, store: TokenRecords, used: str) -> TokenRecord:
+def _renew_alone(account: ServerAccount, store: TokenRecords, used: str) -> TokenRecord:
     record = store.read_accepted()
     if record and record.access_token != used and not record.is_expired(time.time()):
         return record
     if account.grant == "client_credentials":
-        from ot.servers.auth.client_credentials import obtained  # noqa: PLC0415 - imports the protocol's library
+        from ot.servers.auth.client_credentials import obtain  # noqa: PLC0415 - imports the protocol's library
 
-        new = obtained(account)
+        new = obtain(account)
     else:
-        new = _refreshed(account, store, record)
+        new = _refresh(account, store, record)
     store.write(new)
     return new
 
 
-def _refreshed(account: ServerAccount, store: TokenRecords, record: TokenRecord | None) -> TokenRecord:
+def _refresh(account: ServerAccount, store: TokenRecords, record: TokenRecord | None) -> TokenRecord:
     if record is None:
         raise LoginNeeded(account.server, NO_LOGIN)
     if record.refused or not record.refresh_token:
@@ -66,7 +66,7 @@ def _refreshed(account: ServerAccount, store: TokenRecords, record: TokenRecord 
     # What cannot be written now could not be written afterwards, when the old refresh token is worth nothing.
     store.write(record)
     try:
-        return refreshed(account, record)
+        return refresh_record(account, record)
     except LoginNeeded as error:
         kept = store.read_accepted()
         if kept and kept.access_token != record.access_token:
@@ -112,14 +112,14 @@ class TokenAuth(httpx2.Auth):
             return
         self._note(None)
         record, refusal = await self._current()
-        response = yield _signed(request, record)
+        response = yield _sign(request, record)
         for _ in range(RENEWALS):
             if response.status_code != 401 or refusal:
                 break
             record, refusal = await self._after_refusal(record)
             if refusal:
                 break
-            response = yield _signed(request, record)
+            response = yield _sign(request, record)
             if response.status_code == 401 and record and not record.is_expired(time.time()):
                 self._useless = record.access_token
                 refusal = LoginNeeded(self._account.server, "it refuses the tokens of this login")
@@ -151,22 +151,22 @@ class TokenAuth(httpx2.Auth):
             return await self._first()
         now = time.time()
         if record.is_expired(now):
-            return await self._renewed(record)
+            return await self._renew(record)
         if record.is_due(now) and self._may_renew(record):
-            return await self._renewed_early(record)
+            return await self._renew_early(record)
         return record, None
 
     async def _first(self) -> tuple[TokenRecord | None, ServerUnavailable | None]:
         if self._account.grant == "client_credentials":
-            return await self._renewed(None)
+            return await self._renew(None)
         return None, LoginNeeded(self._account.server, NO_LOGIN)
 
     def _may_renew(self, record: TokenRecord) -> bool:
         """Return whether nobody does it already, and it has a chance: the old token is still good meanwhile."""
         return not self.is_renewing and not record.refused and time.monotonic() >= self._not_before
 
-    async def _renewed_early(self, record: TokenRecord) -> tuple[TokenRecord | None, ServerUnavailable | None]:
-        new, refusal = await self._renewed(record)
+    async def _renew_early(self, record: TokenRecord) -> tuple[TokenRecord | None, ServerUnavailable | None]:
+        new, refusal = await self._renew(record)
         if refusal:
             logger.warning("the login of %s was not renewed early: %s", self._account.server, refusal.why)
             self._not_before = time.monotonic() + EARLY_PAUSE_SECONDS
@@ -176,14 +176,14 @@ class TokenAuth(httpx2.Auth):
         """Return another token than that of *record*, which the server refused."""
         if record and record.access_token == self._useless:
             return record, LoginNeeded(self._account.server, "it refuses the tokens of this login")
-        return await self._renewed(record)
+        return await self._renew(record)
 
-    async def _renewed(self, record: TokenRecord | None) -> tuple[TokenRecord | None, ServerUnavailable | None]:
+    async def _renew(self, record: TokenRecord | None) -> tuple[TokenRecord | None, ServerUnavailable | None]:
         used = record.access_token if record else ""
         try:
-            new = await self._shared_renewal(used)
+            new = await self._share_renewal(used)
             if new.access_token == used:  # it was under way for an older one
-                new = await self._shared_renewal(used)
+                new = await self._share_renewal(used)
         except ServerUnavailable as refusal:
             return record, refusal
         except Exception as error:  # whatever it is, raising it would end the session
@@ -191,11 +191,11 @@ class TokenAuth(httpx2.Auth):
             return record, LoginNeeded(self._account.server, f"it could not be renewed: {type(error).__name__}")
         return new, None
 
-    async def _shared_renewal(self, used: str) -> TokenRecord:
+    async def _share_renewal(self, used: str) -> TokenRecord:
         """Return the outcome of the one renewal that is under way, which no cancelled call takes with it."""
         if self._renewing is None:
             # In a thread that the process waits for at its end: an answer that nobody writes down is a login lost.
-            work = partial(renewed, self._account, self._store, used)
+            work = partial(renew, self._account, self._store, used)
             self._renewing = asyncio.get_running_loop().run_in_executor(None, work)
             self._renewing.add_done_callback(self._on_renewed)
         return await asyncio.shield(self._renewing)
@@ -210,7 +210,7 @@ async def _in_thread[T](work: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(None, work)
 
 
-def _signed(request: httpx2.Request, record: TokenRecord | None) -> httpx2.Request:
+def _sign(request: httpx2.Request, record: TokenRecord | None) -> httpx2.Request:
     if record:
         request.headers["Authorization"] = f"Bearer {record.access_token}"
     return request

@@ -65,7 +65,7 @@ class TokenStore:
             return None
         seen = (found.st_ino, found.st_mtime_ns, found.st_size)
         if seen != self._seen:
-            self._record, self._seen = self._noted(self._read_anew()), seen
+            self._record, self._seen = self._note(self._read_anew()), seen
         return self._record
 
     def read_accepted(self) -> TokenRecord | None:
@@ -83,8 +83,8 @@ class TokenStore:
         Raises:
             OSError: It cannot be written; what was there is as it was.
         """
-        self._noted(record)
-        kept = self._kept() or ("keyring" if self._keyring.is_usable() else "file")
+        self._note(record)
+        kept = self._read_kept() or ("keyring" if self._keyring.is_usable() else "file")
         if kept == "keyring" and not self._into_keyring(record):
             kept = "file"
         self._write_file(kept, record)
@@ -92,7 +92,7 @@ class TokenStore:
 
     def delete(self) -> None:
         """Forget the record."""
-        if self._kept() == "keyring":
+        if self._read_kept() == "keyring":
             with suppress(KeyringUnavailable):
                 self._keyring.delete(self._account.key)
         self._file.unlink(missing_ok=True)
@@ -101,10 +101,10 @@ class TokenStore:
     @property
     def place(self) -> str:
         """Where the record is, or would be, for a person."""
-        return "the system's keyring" if self._kept() == "keyring" else str(self._file)
+        return "the system's keyring" if self._read_kept() == "keyring" else str(self._file)
 
     @contextmanager
-    def locked(self, seconds: float = LOCK_SECONDS) -> Generator[None]:
+    def lock(self, seconds: float = LOCK_SECONDS) -> Generator[None]:
         """Keep every other process and thread from renewing this login meanwhile.
 
         Raises:
@@ -133,7 +133,7 @@ class TokenStore:
         except (OSError, ValueError) as error:
             raise RecordUnreadable(f"{self._file}: {error}") from None
 
-    def _kept(self) -> Kept | None:
+    def _read_kept(self) -> Kept | None:
         try:
             return self._document().get("kept")
         except RecordUnreadable:
@@ -162,7 +162,7 @@ class TokenStore:
         _require_private(self._file.parent)
         write_private(self._file, json.dumps(about | held))
 
-    def _noted(self, record: TokenRecord | None) -> TokenRecord | None:
+    def _note(self, record: TokenRecord | None) -> TokenRecord | None:
         if record:
             account = self._account
             account.issued.add(account.key, f"login of {account.server}", record.secrets)

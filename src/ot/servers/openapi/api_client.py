@@ -60,7 +60,7 @@ def api_client(spec: ServerSpec) -> ApiClient:
         params=dict(parse_qsl(address.query)),
         headers=dict(spec.headers),
         timeout=httpx2.Timeout(spec.start_seconds, read=read),
-        event_hooks={"response": [_bound]},
+        event_hooks={"response": [_limit_response]},
     )
 
 
@@ -94,17 +94,17 @@ class ApiClient(GuardedClient):
         if trace := current_trace.get():
             trace.sent = True
         try:
-            response = await self._followed(request, options)
+            response = await self._send_and_follow(request, options)
         except Refused as error:
-            raise _failed(f"{_asked(request)}: {error}") from error
+            raise _failure(f"{_describe_request(request)}: {error}") from error
         except (httpx2.RequestError, httpx2.StreamError) as error:
-            raise _failed(_lost_words(request, error)) from error
+            raise _failure(_describe_loss(request, error)) from error
         if not response.is_success:
-            raise _failed(self._refusal_words(response))
+            raise _failure(self._refusal_words(response))
         _refuse_data(response)
         return response
 
-    async def _followed(self, request: httpx2.Request, options: Mapping[str, Any]) -> httpx2.Response:
+    async def _send_and_follow(self, request: httpx2.Request, options: Mapping[str, Any]) -> httpx2.Response:
         for _ in range(MAX_REDIRECTS):
             response = await super().send(request, **options)
             following = response.next_request
@@ -114,14 +114,16 @@ class ApiClient(GuardedClient):
                 where = f"{following.url.scheme}://{following.url.netloc.decode()}"
                 advice = f"if that is right, set the url of the server {self._name} to it"
                 text = f"HTTP {response.status_code}: it redirects to {where}, and nothing is sent there: {advice}"
-                raise _failed(f"{_asked(request)}: {text}")
+                raise _failure(f"{_describe_request(request)}: {text}")
             request = following
-        raise _failed(f"{_asked(request)}: it redirects more than {MAX_REDIRECTS} times")
+        raise _failure(f"{_describe_request(request)}: it redirects more than {MAX_REDIRECTS} times")
 
     def _refusal_words(self, response: httpx2.Response) -> str:
         status, request = response.status_code, response.request
         said = message_of(response, self._redact)
-        text = f"{_asked(request)}: HTTP {status} {response.reason_phrase}".rstrip() + (f": {said}" if said else "")
+        text = f"{_describe_request(request)}: HTTP {status} {response.reason_phrase}".rstrip() + (
+            f": {said}" if said else ""
+        )
         if status == 429:
             pause = retry_seconds(response.headers)
             advice = f"wait {'a while' if pause is None else f'{pause:,.0f} s'} before you ask again"
@@ -156,12 +158,12 @@ def _sentences(body: Any, depth: int = 0) -> Iterator[str]:
         yield from (f"{names}: {word}" if isinstance(names, str) else word for word in inner)
 
 
-def _lost_words(request: httpx2.Request, error: Exception) -> str:
+def _describe_loss(request: httpx2.Request, error: Exception) -> str:
     said = clean_line(str(error), MAX_WORDS) or type(error).__name__
     if isinstance(error, UNSENT):
-        return f"{_asked(request)}: no connection to {request.url.netloc.decode()}: {said}; nothing was sent"
+        return f"{_describe_request(request)}: no connection to {request.url.netloc.decode()}: {said}; nothing was sent"
     why = "no answer in time" if isinstance(error, httpx2.TimeoutException) else f"the connection was lost: {said}"
-    return f"{_asked(request)}: {why}" + ("" if request.method in READING else f"; {UNKNOWN}")
+    return f"{_describe_request(request)}: {why}" + ("" if request.method in READING else f"; {UNKNOWN}")
 
 
 def _refuse_data(response: httpx2.Response) -> None:
@@ -173,15 +175,17 @@ def _refuse_data(response: httpx2.Response) -> None:
         "application/gzip",
     ):
         size = f"{len(response.content):,} bytes"
-        raise _failed(f"{_asked(response.request)}: it answered with {kind} ({size}), which is neither text nor JSON")
+        raise _failure(
+            f"{_describe_request(response.request)}: it answered with {kind} ({size}), which is neither text nor JSON"
+        )
 
 
-def _failed(text: str) -> ToolError:
+def _failure(text: str) -> ToolError:
     # The caller tells of it; FastMCP's own line on standard error would be a second one.
     return ToolError(text, log_level=logging.DEBUG)
 
 
-def _asked(request: httpx2.Request) -> str:
+def _describe_request(request: httpx2.Request) -> str:
     # Without the query, which may hold a key.
     return f"{request.method} {request.url.path}"
 
@@ -190,5 +194,5 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
 
 
-async def _bound(response: httpx2.Response) -> None:
+async def _limit_response(response: httpx2.Response) -> None:
     response.stream = BoundedBody(response)

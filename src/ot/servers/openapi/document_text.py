@@ -36,7 +36,7 @@ def base_address(document: Mapping[str, Any], source: str) -> str:
     return full.rstrip("/") if is_address(full) and parts.hostname and "@" not in parts.netloc else ""
 
 
-def parsed_document(data: bytes) -> dict[str, Any]:
+def parse_document(data: bytes) -> dict[str, Any]:
     """Return the document that *data* holds as JSON or YAML.
 
     Raises:

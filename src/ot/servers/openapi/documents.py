@@ -19,7 +19,7 @@ from ot.registry.schema_types import as_schema
 from ot.servers.catalogue_files import read_or_forget, server_file, write_json
 from ot.servers.guarded_client import GuardedClient
 from ot.servers.internal_addresses import AddressRule
-from ot.servers.openapi.document_text import is_address, parsed_document
+from ot.servers.openapi.document_text import is_address, parse_document
 from ot.servers.reply_faults import Refused
 from ot.version import installed_version
 from ot_sdk.redaction import Redactor
@@ -64,7 +64,7 @@ class ApiDocuments:
         Raises:
             ValueError: It is unavailable or malformed; the text says how.
         """
-        kept, read_at = await anyio.to_thread.run_sync(self._kept, server, source)
+        kept, read_at = await anyio.to_thread.run_sync(self._read_kept, server, source)
         if kept and is_address(source) and 0 <= time.time() - read_at < FRESH_SECONDS:
             return kept
         try:
@@ -86,7 +86,7 @@ class ApiDocuments:
         except (OSError, ValueError) as error:
             logger.warning("%s: its document could not be kept: %s", server, error)
 
-    def _kept(self, server: str, source: str) -> tuple[ApiDocument | None, float]:
+    def _read_kept(self, server: str, source: str) -> tuple[ApiDocument | None, float]:
         match read_or_forget(self._file(server, source)):
             case {"digest": str(digest), "document": data, "read_at": float(read_at)} if as_schema(data):
                 return ApiDocument(digest, as_schema(data)), read_at
@@ -115,7 +115,7 @@ async def fetch_document(
     digest = hashlib.sha256(data).hexdigest()
     if known and known.digest == digest:
         return known
-    return ApiDocument(digest, await anyio.to_thread.run_sync(parsed_document, data))
+    return ApiDocument(digest, await anyio.to_thread.run_sync(parse_document, data))
 
 
 # ---------------------------------------------------------------- where it comes from
@@ -137,13 +137,13 @@ async def _download(source: str, rule: AddressRule) -> bytes:
     """Return what is at the address; no header of the server goes there, for that may be another host."""
     try:
         async with GuardedClient(rule, timeout=FETCH_SECONDS) as client:
-            return await _followed(client, client.build_request("GET", source))
+            return await _follow(client, client.build_request("GET", source))
     except (httpx2.HTTPError, httpx2.InvalidURL, Refused) as error:
         said = str(error) or type(error).__name__
         raise ValueError(f"its document is unavailable: {source}: {clean_line(said, MAX_WORDS)}") from None
 
 
-async def _followed(client: GuardedClient, request: httpx2.Request) -> bytes:
+async def _follow(client: GuardedClient, request: httpx2.Request) -> bytes:
     for _ in range(MAX_REDIRECTS):
         response = await client.send(request, stream=True)
         try:
@@ -159,10 +159,10 @@ async def _body(response: httpx2.Response) -> bytes:
     if not response.is_success:
         where = f"HTTP {response.status_code} from {response.request.url}"
         raise ValueError(f"its document is unavailable: {where}; save it to a file and add that")
-    return await _limited(response)
+    return await _read_limited(response)
 
 
-async def _limited(response: httpx2.Response) -> bytes:
+async def _read_limited(response: httpx2.Response) -> bytes:
     data = bytearray()
     async for chunk in response.aiter_bytes():
         data += chunk

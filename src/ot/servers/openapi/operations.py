@@ -68,7 +68,7 @@ class Operations(Mapping[str, Operation]):
         self.left_out: dict[str, str] = {}
         """Why nothing at a path can be used, by the path."""
         numbers: dict[str, int] = {}
-        for path, method, shared, written in _listed(document, self.left_out):
+        for path, method, shared, written in _list_operations(document, self.left_out):
             name = _free(_name(method, path, str(written.get("operationId") or "")), self._by_name, numbers)
             self._by_name[name] = Operation(name, method, path, shared, written)
 
@@ -138,7 +138,7 @@ class Operations(Mapping[str, Operation]):
     def _schema(self, name: str, dropped: frozenset[str]) -> _Expanded:
         if (name, dropped) not in self._expanded:
             references = References(self._document, dropped)
-            schema = references.expanded(references.target((*SCHEMAS, name)))
+            schema = references.expand(references.target((*SCHEMAS, name)))
             self._expanded[name, dropped] = _Expanded(schema, tuple(references.names), len(orjson.dumps(schema)))
         return self._expanded[name, dropped]
 
@@ -153,13 +153,13 @@ class _Expanded:
 # ---------------------------------------------------------------- names
 
 
-def _listed(
+def _list_operations(
     document: Mapping[str, Any], left_out: dict[str, str]
 ) -> Iterator[tuple[str, str, Sequence[Any], Mapping[str, Any]]]:
     references = References(document)
     for path, given in as_schema(document.get("paths")).items():
         try:
-            item = references.resolved(given)
+            item = references.resolve(given)
         except ValueError as error:
             left_out[clean_line(str(path), 100)] = clean_line(str(error), 400)
             continue
@@ -211,7 +211,7 @@ def _free(name: str, taken: Mapping[str, Any], numbers: dict[str, int]) -> str:
 
 def _parameters(references: References, operation: Operation) -> Iterable[Mapping[str, Any]]:
     """Return the parameters of its path and its own, which stand in for those of the same name and place."""
-    given = [references.resolved(part) for part in (*operation.shared, *as_list(operation.written.get("parameters")))]
+    given = [references.resolve(part) for part in (*operation.shared, *as_list(operation.written.get("parameters")))]
     return {(part.get("name"), part.get("in")): part for part in given}.values()
 
 
@@ -220,20 +220,20 @@ def _parameter(references: References, given: Mapping[str, Any]) -> dict[str, An
     marks = "Deprecated. " if given.get("deprecated") is True else ""
     kept["description"] = marks + str(given.get("description") or "")
     media: Any = next(iter(as_schema(given.get("content")).values()), None)
-    kept["schema"] = references.expanded(given.get("schema") or as_schema(media).get("schema") or {})
+    kept["schema"] = references.expand(given.get("schema") or as_schema(media).get("schema") or {})
     if given.get("in") == "path":
         kept["required"] = True
     return kept
 
 
 def _body(references: References, given: Any) -> dict[str, Any]:
-    body = references.resolved(given)
+    body = references.resolve(given)
     content = as_schema(body.get("content"))
     if not content:
         return {}
-    kind = _preferred(content)
+    kind = _choose_content_type(content)
     media = as_schema(content[kind])
-    kept = {key: references.expanded(media[key]) for key in ("schema", "encoding") if key in media}
+    kept = {key: references.expand(media[key]) for key in ("schema", "encoding") if key in media}
     described = {"description": str(body["description"])} if body.get("description") else {}
     return {"requestBody": {"required": body.get("required") is True, **described, "content": {kind: kept}}}
 
@@ -242,14 +242,14 @@ def _responses(references: References, given: Mapping[str, Any]) -> Iterator[tup
     """Yield what says that it went well: a failure's body is told as it comes."""
     for status, part in given.items():
         if str(status).startswith("2"):
-            content = as_schema(references.resolved(part).get("content"))
-            kind = _preferred(content) if content else ""
+            content = as_schema(references.resolve(part).get("content"))
+            kind = _choose_content_type(content) if content else ""
             schema = as_schema(content[kind]).get("schema") if kind else None
-            shown = {"content": {kind: {"schema": references.expanded(schema)}}} if schema else {}
+            shown = {"content": {kind: {"schema": references.expand(schema)}}} if schema else {}
             yield str(status), {"description": "", **shown}
             return
     yield "default", {"description": ""}
 
 
-def _preferred(content: Mapping[str, Any]) -> str:
+def _choose_content_type(content: Mapping[str, Any]) -> str:
     return next((kind for form in PREFERRED for kind in content if form.match(kind)), next(iter(content)))

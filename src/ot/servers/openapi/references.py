@@ -28,7 +28,7 @@ class References:
         self._depth = 0
         self._left = MAX_EXPANDED
 
-    def expanded(self, value: Any, *, of_names: bool = False) -> Any:
+    def expand(self, value: Any, *, of_names: bool = False) -> Any:
         """Return a copy of *value* whose references all lead to schemas by name; with *of_names* its keys are names.
 
         Raises:
@@ -38,17 +38,17 @@ class References:
         if self._left < 0:
             raise ValueError(f"it has more than {MAX_EXPANDED:,} values once its references are written out")
         if isinstance(value, list):
-            return [self.expanded(part) for part in cast("list[Any]", value)]
+            return [self.expand(part) for part in cast("list[Any]", value)]
         if not isinstance(value, dict):
             return value
         given = cast("dict[str, Any]", value)
         if of_names:
-            return {key: self.expanded(part) for key, part in given.items()}
+            return {key: self.expand(part) for key, part in given.items()}
         if isinstance(pointer := given.get("$ref"), str):
-            return self._referred(pointer, {key: part for key, part in given.items() if key != "$ref"})
+            return self._follow_reference(pointer, {key: part for key, part in given.items() if key != "$ref"})
         return self._with(given)
 
-    def _referred(self, pointer: str, beside: Mapping[str, Any]) -> Any:
+    def _follow_reference(self, pointer: str, beside: Mapping[str, Any]) -> Any:
         parts = parts_of(pointer)
         if parts[:2] == SCHEMAS and len(parts) == 3:
             self.names[parts[2]] = None
@@ -58,14 +58,14 @@ class References:
             return {}
         self._depth += 1
         try:
-            inlined = self.expanded(found)
+            inlined = self.expand(found)
         finally:
             self._depth -= 1
         return {**as_schema(inlined), **self._with(beside)} if isinstance(inlined, dict) else inlined
 
     def _with(self, beside: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            key: part if key in DATA else self.expanded(part, of_names=key in NAMED)
+            key: part if key in DATA else self.expand(part, of_names=key in NAMED)
             for key, part in beside.items()
             # OpenAPI 3.0 allows no empty list here; generators write one where nothing is required.
             if key not in self.dropped and not key.startswith("x-") and not (key == "required" and part == [])
@@ -81,7 +81,7 @@ class References:
             found = known[part]
         return found
 
-    def resolved(self, value: Any) -> Mapping[str, Any]:
+    def resolve(self, value: Any) -> Mapping[str, Any]:
         """Return *value*, or what it refers to, as a mapping."""
         for _ in range(MAX_INLINED):
             pointer = as_schema(value).get("$ref")

@@ -64,7 +64,7 @@ class OperationTools(Provider):
         left_out = dict(self._operations.left_out)
         for name in self._operations:
             try:
-                tool = self._made(name).to_mcp_tool()
+                tool = self._make(name).to_mcp_tool()
             except ValueError as error:
                 left_out[name] = str(error)
             else:
@@ -75,10 +75,10 @@ class OperationTools(Provider):
 
     def _tool(self, name: str) -> Tool:
         if name not in self._tools:
-            self._tools[name] = self._made(name)
+            self._tools[name] = self._make(name)
         return self._tools[name]
 
-    def _made(self, name: str) -> Tool:
+    def _make(self, name: str) -> Tool:
         operation = self._operations[name]
         try:
             provider = OpenAPIProvider(
@@ -112,12 +112,12 @@ def _finish(route: HTTPRoute, tool: Any) -> None:
         destructive_hint=True if route.method == "DELETE" else None,
         idempotent_hint=True if reads or route.method in REPEATABLE else None,
     )
-    tool.output_schema = _pruned(_wrapped(tool.output_schema))
+    tool.output_schema = _prune(_wrap(tool.output_schema))
     tool._director = _Director(tool._director._spec)  # pyright: ignore[reportPrivateUsage] - nothing public leads there
     tool.__class__ = _OperationTool
 
 
-def _wrapped(schema: dict[str, Any] | None) -> dict[str, Any]:
+def _wrap(schema: dict[str, Any] | None) -> dict[str, Any]:
     """Return *schema* inside an object, whatever it is: an API that answers a list instead still gives its list."""
     inner = dict(schema or {})
     if inner.get("x-fastmcp-wrap-result"):
@@ -126,7 +126,7 @@ def _wrapped(schema: dict[str, Any] | None) -> dict[str, Any]:
     return {"type": "object", "properties": {"result": inner}, "x-fastmcp-wrap-result": True, **shared}
 
 
-def _pruned(schema: dict[str, Any]) -> dict[str, Any]:
+def _prune(schema: dict[str, Any]) -> dict[str, Any]:
     """Return *schema* without the definitions that nothing of it leads to: FastMCP leaves those of the request in."""
     shared: dict[str, Any] = schema.get("$defs") or {}
     kept: dict[str, Any] = {}

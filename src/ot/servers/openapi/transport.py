@@ -52,12 +52,12 @@ class OpenApiTransport(ClientTransport):
         document = await documents.read(spec.name, spec.openapi, AddressRule(*spec.rule), spec.redactor())
         options = TransportOptions(session_class=cast("Any", partial(PassingSession, spec)))
         async with api_client(spec) as client:
-            server, self.definitions = await anyio.to_thread.run_sync(_built, spec, document, client)
+            server, self.definitions = await anyio.to_thread.run_sync(_build, spec, document, client)
             async with FastMCPTransport(server).connect_session(transport_options=options, **kwargs) as session:
                 yield session
 
 
-def _built(
+def _build(
     spec: ServerSpec, document: ApiDocument, client: httpx2.AsyncClient
 ) -> tuple[FastMCP[Any], ServerDefinitions]:
     """Return the server and its definitions; in a thread, for the imports alone take a second."""

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
-from ot.config.expand import filled_in
+from ot.config.expand import fill_in
 from ot.config.secrets import Secrets
 from ot.config.team_settings import AccessTokens, Http
 from ot.errors import ConfigError
@@ -111,6 +111,6 @@ def _open_oauth(
     signed = JwtTokens(oauth, audience, IssuerKeys(fetch))
     if not (endpoint := oauth.introspection):
         return OAuthTokens(signed, None, client.aclose)
-    secret = filled_in(endpoint.client_secret, "http.oauth.introspection.client_secret", secrets.get)
+    secret = fill_in(endpoint.client_secret, "http.oauth.introspection.client_secret", secrets.get)
     endpoint = endpoint.model_copy(update={"client_secret": secret})
     return OAuthTokens(signed, IntrospectedTokens(oauth, endpoint, audience, client), client.aclose)

@@ -36,7 +36,7 @@ def identity_of(claims: Mapping[str, Any], oauth: AccessTokens) -> Identity:
 
 def principal_of(issuer: str, subject: str) -> str:
     """Return the one text for both, which no other pair has: a ``|`` within them is written out."""
-    return f"{_escaped(issuer)}|{_escaped(subject)}"
+    return f"{_escape(issuer)}|{_escape(subject)}"
 
 
 def is_for(audience: object, ours: str) -> bool:
@@ -47,7 +47,7 @@ def is_for(audience: object, ours: str) -> bool:
     return isinstance(audience, str) and audience == ours
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("%", "%25").replace("|", "%7C")
 
 

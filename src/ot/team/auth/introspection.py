@@ -63,7 +63,9 @@ class IntrospectedTokens:
             TokensUncheckable: The authorization server does not answer.
         """
         digest = digest_of(token)
-        answer = self._good.get(digest) or self._refused.get(digest) or await asyncio.shield(self._asked(digest, token))
+        answer = (
+            self._good.get(digest) or self._refused.get(digest) or await asyncio.shield(self._ask_once(digest, token))
+        )
         if isinstance(answer, TokenRefused):
             raise TokenRefused(str(answer), answer.error)
         return answer
@@ -76,14 +78,14 @@ class IntrospectedTokens:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _asked(self, digest: bytes, token: str) -> asyncio.Task[_Answer]:
+    def _ask_once(self, digest: bytes, token: str) -> asyncio.Task[_Answer]:
         """Return the question about the token that is under way, or a new one."""
         if digest not in self._asking:
             task = self._asking[digest] = asyncio.create_task(self._ask(digest, token))
-            task.add_done_callback(lambda task: self._ended(digest, task))
+            task.add_done_callback(lambda task: self._on_end(digest, task))
         return self._asking[digest]
 
-    def _ended(self, digest: bytes, task: asyncio.Task[_Answer]) -> None:
+    def _on_end(self, digest: bytes, task: asyncio.Task[_Answer]) -> None:
         del self._asking[digest]
         if not task.cancelled():
             task.exception()  # who asked may be gone, and nobody else takes it
@@ -96,7 +98,7 @@ class IntrospectedTokens:
             except TokensUncheckable as error:
                 logger.warning("a token could not be checked: %s", error)
                 raise
-        answer, until = self._judged(told)
+        answer, until = self._judge(told)
         if isinstance(answer, TokenRefused):
             self._good.forget(digest)
             self._refused.put(digest, answer, until)
@@ -104,7 +106,7 @@ class IntrospectedTokens:
             self._good.put(digest, answer, until)
         return answer
 
-    def _judged(self, told: Mapping[str, Any]) -> tuple[_Answer, float]:
+    def _judge(self, told: Mapping[str, Any]) -> tuple[_Answer, float]:
         """Return what the answer means, and until when."""
         now = self._clock()
         try:

@@ -53,10 +53,10 @@ class IssuerKeys:
             TokenRefused: The issuer has no such key.
             TokensUncheckable: Whether it has cannot be found out now.
         """
-        key = self._known(kid, algorithm)
+        key = self._find_known(kid, algorithm)
         if key is None:
-            await self._fetched_again()
-            key = self._known(kid, algorithm)
+            await self._fetch_again()
+            key = self._find_known(kid, algorithm)
         elif self._clock() - self._fetched > FRESH_SECONDS:
             self._begin()
         if key is not None:
@@ -71,7 +71,7 @@ class IssuerKeys:
             self._fetching.cancel()
             await asyncio.wait((self._fetching,))
 
-    def _known(self, kid: str | None, algorithm: str) -> PublicKey | None:
+    def _find_known(self, kid: str | None, algorithm: str) -> PublicKey | None:
         if self._keys is None or self._clock() - self._fetched > KEPT_SECONDS:
             return None
         try:
@@ -80,7 +80,7 @@ class IssuerKeys:
             return None
         return cast("PublicKey", found)
 
-    async def _fetched_again(self) -> None:
+    async def _fetch_again(self) -> None:
         """Wait for a fetch, unless the last one was a moment ago."""
         self._begin()
         if self._fetching:
@@ -91,9 +91,9 @@ class IssuerKeys:
         pause = RETRY_SECONDS if self._keys else FIRST_SECONDS
         if self._fetching is None and self._clock() - self._tried >= pause:
             self._fetching = asyncio.create_task(self._fetch_now())
-            self._fetching.add_done_callback(self._ended)
+            self._fetching.add_done_callback(self._on_end)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_end(self, task: asyncio.Task[None]) -> None:
         self._fetching = None
 
     async def _fetch_now(self) -> None:

@@ -78,11 +78,11 @@ class JwtTokens:
         # A key that was withdrawn since then, or fetched again, vouches for nothing.
         if known and await self._keys.find(known.kid, known.algorithm) is known.key:
             return known.identity
-        signed = self._extracted(token)
+        signed = self._extract(token)
         header = signed.headers()
         key = await self._keys.find(header.get("kid"), header["alg"])
         self._require_signature(signed, key)
-        claims = self._checked(_claims(signed.payload))
+        claims = self._check_claims(_claims(signed.payload))
         identity = identity_of(claims, self._oauth)
         until = min(self._clock() + KEPT_SECONDS, claims["exp"] + self._oauth.leeway_seconds)
         self._kept.put(digest, _Checked(header.get("kid"), header["alg"], key, identity), until)
@@ -100,7 +100,7 @@ class JwtTokens:
         if not good:
             raise TokenRefused("the token's signature is wrong")
 
-    def _extracted(self, token: str) -> CompactSignature:
+    def _extract(self, token: str) -> CompactSignature:
         """Return the parts of *token* once its header is one that is understood, before any key is sought."""
         try:
             signed = extract_compact(token.encode("ascii"), registry=self._registry)
@@ -115,7 +115,7 @@ class JwtTokens:
             raise TokenRefused("the token is not an access token")
         return signed
 
-    def _checked(self, claims: dict[str, Any]) -> Mapping[str, Any]:
+    def _check_claims(self, claims: dict[str, Any]) -> Mapping[str, Any]:
         try:
             self._claims.validate(claims)
         except ExpiredTokenError:

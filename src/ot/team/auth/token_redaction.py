@@ -19,8 +19,8 @@ SHOWN = "[secret:token]"
 def without_tokens(redact: Redact) -> Redact:
     """Return what redacts as *redact* does, and also whatever looks like a bearer token."""
 
-    def redacted(text: str) -> str:
+    def redact_tokens(text: str) -> str:
         text = redact(text)
         return TOKENS.sub(SHOWN, text) if any(sign in text for sign in SIGNS) else text
 
-    return redacted
+    return redact_tokens

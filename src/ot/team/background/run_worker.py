@@ -85,7 +85,7 @@ class RunWorker:
                 reconnection_delay=timedelta(seconds=pace.reconnect_seconds),
                 minimum_check_interval=timedelta(seconds=pace.poll_seconds),
                 schedule_automatic_tasks=False,
-                fallback_task=_dropped,
+                fallback_task=_drop,
             )
             try:
                 async with worker:
@@ -114,5 +114,5 @@ class RunWorker:
                 self.waiting = await self._docket.waiting()
 
 
-async def _dropped() -> None:
+async def _drop() -> None:
     """Carry out nothing, for a message that is not a run id."""

@@ -49,7 +49,7 @@ def open_worker(paths: Paths) -> WorkerParts:
     assert team.queue is not None, "state.redis is set"
     book = team.host.ledger(team.front.workspace, config.ledger)
     docket = RunDocket(redis_url(config.state, operator.secrets), config.state.prefix)
-    worker = RunWorker(docket, team.queue, book.left_behind, team.shared.state)
+    worker = RunWorker(docket, team.queue, book.list_left_behind, team.shared.state)
     return WorkerParts(team, book, worker, without_tokens(team.host.redaction.redact))
 
 

@@ -86,7 +86,7 @@ class WorkerService:
         """
         web = WebServer(self._workspace.picture.loaded.config.http)
         answering = asyncio.ensure_future(web.answer(self._routes(), self._probes)) if self._probes else None
-        carrier = RunCarrier(self._parts.book, self._parts.team.front.entered)
+        carrier = RunCarrier(self._parts.book, self._parts.team.front.enter)
         try:
             engine = await self._start()
             background = self._workspace.picture.loaded.config.background
@@ -121,7 +121,7 @@ class WorkerService:
     async def _until_the_end(self, working: asyncio.Future[None]) -> None:
         stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         working.add_done_callback(lambda _: stop.cancel())
-        end_on_signal(stop, lambda: self._drained(working), self._watchdog.end_now)
+        end_on_signal(stop, lambda: self._drain(working), self._watchdog.end_now)
         with contextlib.suppress(asyncio.CancelledError):
             await stop
         self._readiness.stop("draining", ENDING)
@@ -132,7 +132,7 @@ class WorkerService:
         if not working.cancelled():
             working.result()
 
-    async def _drained(self, working: asyncio.Future[None]) -> None:
+    async def _drain(self, working: asyncio.Future[None]) -> None:
         """Take no more runs, and return when those under way have ended or their time is over."""
         self._readiness.stop("draining", ENDING)
         seconds = self._workspace.picture.loaded.config.limits.drain_seconds

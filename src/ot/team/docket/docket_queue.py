@@ -22,7 +22,7 @@ class DocketQueue:
     def __init__(self, url: str, prefix: str) -> None:
         """Use Redis at *url*, under *prefix*; it is connected to when first needed."""
         self._docket = RunDocket(url, prefix)
-        self._docket.register(_carried_out_by_workers, names=[TASK])
+        self._docket.register(_carry_out_by_workers, names=[TASK])
         self._stack: AsyncExitStack | None = None
         self._opening = asyncio.Lock()
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -53,6 +53,6 @@ class DocketQueue:
             self._stack = None
 
 
-async def _carried_out_by_workers() -> None:
+async def _carry_out_by_workers() -> None:
     """Stand for the task of the workers, which this process does not carry out."""
     raise NotImplementedError

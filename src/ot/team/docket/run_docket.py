@@ -60,19 +60,19 @@ def _check_answers(client: Any) -> None:
     """Have every message that *client* reads from a stream replaced by a plain one, before anything looks at it."""
     read, claimed = client.response_callbacks["XREADGROUP"], client.response_callbacks["XAUTOCLAIM"]
 
-    def checked_read(answer: Any, **options: Any) -> Any:
+    def check_read(answer: Any, **options: Any) -> Any:
         found = read(answer, **options)
         for _, messages in found or ():
             _replace(messages)
         return found
 
-    def checked_claimed(answer: Any, **options: Any) -> Any:
+    def check_claimed(answer: Any, **options: Any) -> Any:
         found = claimed(answer, **options)
         _replace(found[1])
         return found
 
-    client.set_response_callback("XREADGROUP", checked_read)
-    client.set_response_callback("XAUTOCLAIM", checked_claimed)
+    client.set_response_callback("XREADGROUP", check_read)
+    client.set_response_callback("XAUTOCLAIM", check_claimed)
 
 
 def _replace(messages: Iterable[Any]) -> None:

@@ -26,13 +26,13 @@ class AnsweredRequests:
         """Answer, whatever happens below."""
         started = False
 
-        async def noted(message: Message) -> None:
+        async def note_start(message: Message) -> None:
             nonlocal started
             started = started or message["type"] == "http.response.start"
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, note_start)
         except asyncio.CancelledError:
             if started:
                 raise

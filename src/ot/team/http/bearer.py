@@ -34,7 +34,7 @@ class Bearer:
             await self._refuse(scope, send, None)
             return
         try:
-            identity = scope[SCOPE_KEY] = await self._identified(token)
+            identity = scope[SCOPE_KEY] = await self._identify(token)
         except TokenRefused as refused:
             await self._refuse(scope, send, refused)
         except TokensUncheckable:
@@ -47,7 +47,7 @@ class Bearer:
             finally:
                 current_principal.reset(logged)
 
-    async def _identified(self, token: str) -> Identity:
+    async def _identify(self, token: str) -> Identity:
         identity = await self._authenticator.identify(token)
         if RUN not in identity.scopes:
             raise TokenRefused(NO_RUN, "insufficient_scope")

@@ -45,7 +45,7 @@ class Connections:
 
     def enter(self, connection: Closable, address: str) -> None:
         """Take a new one, and close the one that has waited longest if there are too many now."""
-        origin, bound = self._bound(address)
+        origin, bound = self._limit_for(address)
         self._open[connection] = origin
         self._of_address[origin] += 1
         self._waiting[connection] = None
@@ -76,7 +76,7 @@ class Connections:
         self.leave(connection)
         connection.abort()
 
-    def _bound(self, address: str) -> tuple[str, int]:
+    def _limit_for(self, address: str) -> tuple[str, int]:
         """Return whom *address* is counted for, and how many connections they may have."""
         unbounded = self._most + SPARE
         try:

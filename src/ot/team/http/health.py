@@ -46,14 +46,14 @@ class Readiness:
     def gate(self, app: AsgiApp) -> AsgiApp:
         """Return *app*, answered for while it cannot answer; one that drains says so itself, run by run."""
 
-        async def gated(scope: Scope, receive: Receive, send: Send) -> None:
+        async def gate_request(scope: Scope, receive: Receive, send: Send) -> None:
             if self.state in ("starting", "failed"):
                 later = [(b"retry-after", b"1" if self.state == "starting" else b"30")]
                 await send_failure(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, NOT_YET.format(why=self.why), later)
             else:
                 await app(scope, receive, send)
 
-        return gated
+        return gate_request
 
 
 async def healthz(scope: Scope, receive: Receive, send: Send) -> None:

@@ -38,7 +38,7 @@ class ListenAddress:
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach it: every address that the host stands for must be loopback."""
-        return all(ip_address(found[4][0]).is_loopback for found in self._found())
+        return all(ip_address(found[4][0]).is_loopback for found in self._look_up())
 
     def bind(self) -> socket.socket:
         """Return a socket that listens.
@@ -46,7 +46,7 @@ class ListenAddress:
         Raises:
             ConfigError: The address is taken, or not this machine's.
         """
-        family, kind, protocol, _, where = self._found()[0]
+        family, kind, protocol, _, where = self._look_up()[0]
         listening = socket.socket(family, kind, protocol)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -60,7 +60,7 @@ class ListenAddress:
         listening.setblocking(False)
         return listening
 
-    def _found(self) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+    def _look_up(self) -> list[tuple[int, int, int, str, tuple[str, int]]]:
         try:
             found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         except OSError as error:

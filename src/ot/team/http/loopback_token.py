@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ot.config.principal import os_user
 from ot.errors import ConfigError
-from ot.files.private_file import locked, read_regular, write_private
+from ot.files.private_file import hold_lock, read_regular, write_private
 from ot.team.identity import Identity, TokenRefused
 
 FILE = "http-token"
@@ -34,8 +34,8 @@ class LoopbackToken:
         """
         file = directory / FILE
         try:
-            with locked(file):
-                return cls(_kept(file) or _made(file), file)
+            with hold_lock(file):
+                return cls(_read_kept(file) or _make(file), file)
         except OSError as error:
             raise ConfigError(f"the server's token cannot be kept in {file}: {error}") from None
 
@@ -53,7 +53,7 @@ class LoopbackToken:
         """Nothing is held."""
 
 
-def _kept(file: Path) -> str:
+def _read_kept(file: Path) -> str:
     try:
         found = read_regular(file, 1000, follow=False)
     except FileNotFoundError:
@@ -66,7 +66,7 @@ def _kept(file: Path) -> str:
     return token
 
 
-def _made(file: Path) -> str:
+def _make(file: Path) -> str:
     token = PREFIX + secrets.token_urlsafe(32)
     write_private(file, f"{token}\n")
     return token

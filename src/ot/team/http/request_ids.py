@@ -32,14 +32,14 @@ class RequestIds:
             return
         request = scope[REQUEST_ID] = request_id(scope)
 
-        async def named(message: Message) -> None:
+        async def name_answer(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._name_answer(message, request)
             await send(message)
 
         token = current_request.set(request)
         try:
-            await self._app(scope, receive, named)
+            await self._app(scope, receive, name_answer)
         finally:
             current_request.reset(token)
 

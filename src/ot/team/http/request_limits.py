@@ -43,11 +43,11 @@ class RequestLimits:
             await send_failure(scope, send, HTTPStatus.SERVICE_UNAVAILABLE, busy, LATER)
         elif _is_head_large(scope):
             await send_failure(scope, send, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, LARGE_HEAD)
-        elif _announced(scope) > self._most:
+        elif _read_length(scope) > self._most:
             await self._refuse_body(scope, send)
         else:
             try:
-                await self._app(scope, self._counted(receive), send)
+                await self._app(scope, self._count(receive), send)
             except BodyTooLarge:
                 await self._refuse_body(scope, send)
             except SenderGone:
@@ -57,7 +57,7 @@ class RequestLimits:
         message = LARGE_BODY.format(bytes=self._most)
         await send_failure(scope, send, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
 
-    def _counted(self, receive: Receive) -> Receive:
+    def _count(self, receive: Receive) -> Receive:
         left, is_whole = self._most, False
 
         async def count() -> Message:
@@ -76,7 +76,7 @@ class RequestLimits:
         return count
 
 
-def _announced(scope: Scope) -> int:
+def _read_length(scope: Scope) -> int:
     given = header(scope, b"content-length") or b"0"
     return int(given) if given.isdigit() else 0
 

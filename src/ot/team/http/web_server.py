@@ -55,7 +55,7 @@ class WebServer(uvicorn.Server):
         """Return how many there are."""
         return len(self.server_state.connections)
 
-    def answered_connections(self) -> int:
+    def count_answering(self) -> int:
         """Return how many have a request that is being answered."""
         return self._crowd.answered
 

@@ -57,7 +57,7 @@ class PendingLogins:
 
     async def waiting(self, link: str) -> PendingLogin | None:
         """Return the login that *link* leads to; it stays good for one use."""
-        return self._opened(_start_key(link), await self._state.get(_start_key(link)))
+        return self._unseal(_start_key(link), await self._state.get(_start_key(link)))
 
     async def leave(self, link: str, typed: str) -> tuple[PendingLogin, str] | PendingLogin | None:
         """Let a browser leave: return the login and the secret of its cookie; the link is used up.
@@ -65,7 +65,7 @@ class PendingLogins:
         Without the right code, return the login alone while there are tries left, and then nothing.
         """
         key = _start_key(link)
-        found = self._opened(key, await self._state.pop(key))
+        found = self._unseal(key, await self._state.pop(key))
         if found is None:
             return None
         if not hmac.compare_digest(found.code, _hash(_normal(typed))):
@@ -82,7 +82,7 @@ class PendingLogins:
     async def come_back(self, answer: CallbackAnswer, secret: str) -> PendingLogin | None:
         """Pass the answer of the browser that left on to the run that waits; nothing for any other browser."""
         key = _state_key(answer.state)
-        found = self._opened(key, await self._state.get(key))
+        found = self._unseal(key, await self._state.get(key))
         if found is None or not hmac.compare_digest(found.browser, _hash(secret)):
             return None
         if await self._state.pop(key) is None:
@@ -119,7 +119,7 @@ class PendingLogins:
     async def _set(self, key: str, login: PendingLogin) -> None:
         await self._state.set(key, self._keys.seal(key, _to_json(asdict(login))), LIFE_SECONDS)
 
-    def _opened(self, key: str, sealed: bytes | None) -> PendingLogin | None:
+    def _unseal(self, key: str, sealed: bytes | None) -> PendingLogin | None:
         if sealed is None:
             return None
         try:

@@ -52,7 +52,7 @@ class LoginPages:
     async def _leave(self, request: Request, link: str) -> Response:
         if request.headers.get("origin", "") != f"{self._url.scheme}://{self._url.netloc}":
             return _message(HTTPStatus.FORBIDDEN, "Not from here", FOREIGN)
-        left = await self._logins.leave(link, await _typed(request))
+        left = await self._logins.leave(link, await _read_code(request))
         if left is None:
             return _message(HTTPStatus.NOT_FOUND, "This login is over", OVER)
         if isinstance(left, PendingLogin):
@@ -69,11 +69,11 @@ class LoginPages:
         found = await self._logins.come_back(answer, secret) if answer.is_complete and secret else None
         if found is None:
             return _message(HTTPStatus.FORBIDDEN, "Not your login", ELSEWHERE)
-        response = await self._told(found)
+        response = await self._tell_outcome(found)
         self._set_cookie(response, answer.state, "", 0)
         return response
 
-    async def _told(self, login: PendingLogin) -> Response:
+    async def _tell_outcome(self, login: PendingLogin) -> Response:
         why = await self._logins.outcome(login.state)
         who = name_of(login.principal)
         if why is False:
@@ -133,7 +133,7 @@ def _message(status: HTTPStatus, title: str, text: str) -> Response:
     return HTMLResponse(message_page(title, text), status, HEADERS)
 
 
-async def _typed(request: Request) -> str:
+async def _read_code(request: Request) -> str:
     """Return the code in a form, of which no more than a little is read."""
     body = b""
     async for chunk in request.stream():

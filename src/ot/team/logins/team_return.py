@@ -49,7 +49,7 @@ class TeamReturn:
         except StateUnavailable as unavailable:
             logger.warning("the end of a login could not be told: %s", unavailable)
 
-    async def invited(self, address: str) -> Invitation:
+    async def invite(self, address: str) -> Invitation:
         """Return the link of a page that leads to *address*.
 
         Raises:

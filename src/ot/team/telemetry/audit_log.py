@@ -65,7 +65,7 @@ class AuditLog:
         if not await anyio.to_thread.run_sync(self._write, [self._line(effect, "sent")]):
             raise ToolUnavailable(effect.tool.pack, UNWRITABLE)
 
-    def ended(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
+    def note_end(self, effect: Effect, how: Literal["done", "failed", "unknown"]) -> None:
         """Write down how the call ended, a moment later."""
         if not _changes_nothing(effect.tool):
             self._batches.add(self._line(effect, how))

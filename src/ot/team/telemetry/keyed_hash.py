@@ -29,13 +29,13 @@ class KeyedHash:
 
     def of_arguments(self, arguments: Mapping[str, Any]) -> str:
         """Return the hash of a call's arguments, whatever their order."""
-        return self._hash(_written(arguments))
+        return self._hash(_serialize(arguments))
 
     def _hash(self, data: bytes) -> str:
         return hashlib.blake2b(data, digest_size=SIZE, key=self._key).hexdigest()
 
 
-def _written(arguments: Mapping[str, Any]) -> bytes:
+def _serialize(arguments: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(arguments, default=repr, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
     except TypeError:  # half a character, or a number beyond what it writes

@@ -42,8 +42,8 @@ class RunMetrics:
         built.labels(version).set(1)
         self._packs: set[str] = set()
         # To find the children by their labels takes longer than to count.
-        self._of_run = cache(partial(_counted, self._runs, self._run_seconds))
-        self._of_call = cache(partial(_counted, self._calls, self._call_seconds))
+        self._of_run = cache(partial(_label, self._runs, self._run_seconds))
+        self._of_call = cache(partial(_label, self._calls, self._call_seconds))
         self.registry.register(_Live(figures))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
@@ -57,16 +57,16 @@ class RunMetrics:
         """Count a run that has ended; errors of runs are a short list of ours."""
         self._of_run(run.engine, run.error_type or "ok").add(run.duration_ms / 1000)
 
-    def finished(self, call: CallRecord) -> None:
+    def record_call(self, call: CallRecord) -> None:
         """Count a call that has ended."""
         self._of_call(self._pack(call), "error" if call.error else "ok").add(call.seconds)
 
-    def answered(self, status: int) -> None:
+    def count_answer(self, status: int) -> None:
         """Count an HTTP request that was refused."""
         if status >= REFUSED:
             self._refused.labels(str(status)).inc()
 
-    def stored(self, size: int) -> None:
+    def count_result(self, size: int) -> None:
         """Count a result that was stored."""
         self._stored.inc(size)
 
@@ -92,7 +92,7 @@ class _Counted:
         self.seconds.observe(seconds)
 
 
-def _counted(number: Counter, seconds: Histogram, of: str, outcome: str) -> _Counted:
+def _label(number: Counter, seconds: Histogram, of: str, outcome: str) -> _Counted:
     return _Counted(number.labels(of, outcome), seconds.labels(of))
 
 

@@ -20,7 +20,7 @@ from ot_sdk.addresses import is_public_name
 logger = logging.getLogger(__name__)
 
 
-def _guarded(app: Any, hosts: Collection[str]) -> Any:
+def _guard(app: Any, hosts: Collection[str]) -> Any:
     """Return *app* for scrapes alone: a web page whose name leads here, by its own name server, reads nothing."""
 
     def answer(environ: Mapping[str, Any], start_response: Any) -> Any:
@@ -56,7 +56,7 @@ class MetricsServer:
         try:
             where = ListenAddress.read(address)
             server, thread = start_http_server(where.port, where.host, registry)
-            server.set_app(_guarded(server.get_app(), {where.host, *map(host_name, hosts)}))
+            server.set_app(_guard(server.get_app(), {where.host, *map(host_name, hosts)}))
         except ConfigError as error:
             raise ConfigError(f"telemetry.metrics: {error.message}", hint=error.hint) from None
         except OSError as error:

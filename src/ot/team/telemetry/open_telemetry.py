@@ -54,10 +54,10 @@ class TeamTelemetry:
         """Show the figure *name*, which *read* returns on the event loop, among the metrics."""
         self.figures.add(name, text, read)
 
-    def answered(self, status: int) -> None:
+    def count_answer(self, status: int) -> None:
         """Count how an HTTP request was answered."""
         if self.metrics:
-            self.metrics.answered(status)
+            self.metrics.count_answer(status)
 
     async def aclose(self) -> None:
         """Send and write what is left, within a few seconds."""
@@ -75,7 +75,7 @@ def open_telemetry(config: Config, secrets: Secrets, environ: Mapping[str, str] 
     Raises:
         ConfigError: The address of the metrics cannot be served, or the audit log cannot be written.
     """
-    settings, hashes = config.telemetry, KeyedHash(_shared_secret(config, secrets))
+    settings, hashes = config.telemetry, KeyedHash(_find_shared_secret(config, secrets))
     figures = LiveFigures(asyncio.get_running_loop())
     audit = _audit(settings, hashes, figures) if settings.audit else None
     metrics, server = _metrics(settings.metrics, figures, config.http) if settings.metrics else (None, None)
@@ -89,7 +89,7 @@ def _wants_traces(settings: Telemetry, environ: Mapping[str, str]) -> bool:
     return asked and environ.get(DISABLED, "").lower() != "true"
 
 
-def _shared_secret(config: Config, secrets: Secrets) -> str:
+def _find_shared_secret(config: Config, secrets: Secrets) -> str:
     """Return the secret that all replicas know, or nothing: then their hashes differ."""
     newest = next(iter(config.state.keys), "")
     return REFERENCE.sub(lambda found: secrets.get(found[1]) or found[2] or "", newest)
@@ -144,7 +144,7 @@ def _watchers(
     if metrics:
         opens.append(metrics.run_began)
     observers = (metrics,) if metrics else ()
-    stored = metrics.stored if metrics else None
+    stored = metrics.count_result if metrics else None
     return Watchers(observers, observers, audit, open_call, _together(opens) if opens else None, stored)
 
 

@@ -70,7 +70,7 @@ class SpanQueue(SpanProcessor):
 
     def _send(self, spans: list[ReadableSpan]) -> bool:
         """Send *spans* or count them as dropped: kept, they would only push out newer ones."""
-        taken = self._exporter.export([cleaned(span) for span in spans]) is SpanExportResult.SUCCESS
+        taken = self._exporter.export([clean(span) for span in spans]) is SpanExportResult.SUCCESS
         if not taken:
             self._failed += len(spans)
             if not self._failing:
@@ -81,14 +81,14 @@ class SpanQueue(SpanProcessor):
         return True
 
 
-def cleaned(span: ReadableSpan) -> ReadableSpan:
+def clean(span: ReadableSpan) -> ReadableSpan:
     """Return *span* with the attributes that are known to hold no data, and without events or error texts."""
     return ReadableSpan(
         name=span.name[:MAX_TEXT],
         context=span.context,
         parent=span.parent,
         resource=span.resource,
-        attributes=_kept(span.attributes or {}),
+        attributes=_keep_known(span.attributes or {}),
         kind=span.kind,
         status=Status(span.status.status_code),
         start_time=span.start_time,
@@ -97,7 +97,7 @@ def cleaned(span: ReadableSpan) -> ReadableSpan:
     )
 
 
-def _kept(attributes: Mapping[str, object]) -> dict[str, str | bool | int | float]:
+def _keep_known(attributes: Mapping[str, object]) -> dict[str, str | bool | int | float]:
     found = {name: value for name, value in attributes.items() if name in KEPT or name.startswith(OURS)}
     return {
         name: value if isinstance(value, bool | int | float) else str(value)[:MAX_TEXT] for name, value in found.items()

@@ -35,12 +35,12 @@ class OpenTree:
         """Close it."""
         os.close(self._top)
 
-    def called(self, relative: str) -> str:
+    def name_of(self, relative: str) -> str:
         """Return what the program calls the file that is *relative* to the directory."""
         return self._prefix + relative
 
     @contextmanager
-    def opened(self, relative: str) -> Generator[int | None]:
+    def open(self, relative: str) -> Generator[int | None]:
         """Give the regular file, open; None if it may not be seen, is not there, or lies behind a link."""
         descriptor = None
         if self.directory.shows(relative):

@@ -93,7 +93,7 @@ class Ripgrep:
         path, *pieces = self._output(options, tree).split(b"\0")
         for piece in pieces:
             count, _, following = piece.partition(b"\n")
-            if count.isdigit() and (at := _seen(tree, path)):
+            if count.isdigit() and (at := _visible_path(tree, path)):
                 yield at, int(count)
             path = following
 
@@ -106,7 +106,7 @@ class Ripgrep:
     def paths(self, options: Sequence[str], tree: OpenTree) -> Iterator[str]:
         """Yield the path of each file, as the program calls it."""
         for relative in self.relative_paths(options, tree):
-            if at := _seen(tree, relative.encode()):
+            if at := _visible_path(tree, relative.encode()):
                 yield at
 
     def types(self) -> dict[str, list[str]]:
@@ -210,11 +210,11 @@ def _hiding_globs(tree: OpenTree) -> list[str]:
     return ["--glob=!.git", "--glob=!.onetool", *(f"--glob=!/{path}" for path in hidden)]
 
 
-def _seen(tree: OpenTree | OneFile, raw: bytes) -> str | None:
+def _visible_path(tree: OpenTree | OneFile, raw: bytes) -> str | None:
     if isinstance(tree, OneFile):
         return tree.path
-    with tree.opened(relative := relative_path(raw)) as descriptor:
-        return None if descriptor is None else tree.called(relative)
+    with tree.open(relative := relative_path(raw)) as descriptor:
+        return None if descriptor is None else tree.name_of(relative)
 
 
 def _lines(output: BinaryIO) -> Iterator[bytes]:

@@ -101,9 +101,9 @@ class ServiceClient:
         answer = await self.get(*path, params=params, headers=headers)
         if answer.status >= 300:
             raise RuntimeError(f"{self.service.name} answered with status {answer.status}, which leads nowhere")
-        return self.parsed(answer)
+        return self.parse(answer)
 
-    def parsed(self, answer: ServiceAnswer) -> Any:
+    def parse(self, answer: ServiceAnswer) -> Any:
         """Return the JSON value of *answer*.
 
         Raises:
@@ -120,7 +120,7 @@ class ServiceClient:
         Raises:
             OSError, LookupError, RuntimeError, ValueError: As the module says.
         """
-        url = httpx2.URL(f"{self.service.url.rstrip('/')}/{'/'.join(map(_quoted, path))}", params=list(params))
+        url = httpx2.URL(f"{self.service.url.rstrip('/')}/{'/'.join(map(_quote, path))}", params=list(params))
         for _ in range(MAX_REDIRECTS):
             answer = await self._ask(url, headers or {})
             target = answer.headers.get("location") if 300 <= answer.status < 400 else None
@@ -156,10 +156,10 @@ class ServiceClient:
             wait = retry_seconds(answer.headers) or _window_reset(answer.headers) or backoff
             if answer.status == 429 or (answer.status == 403 and answer.headers.get("x-ratelimit-remaining") == "0"):
                 self._hold_back(wait, answer)
-            elif answer.status in TROUBLE and attempt < TRIES and wait < self.left():
+            elif answer.status in TROUBLE and attempt < TRIES and wait < self.seconds_left():
                 await asyncio.sleep(wait)
             else:
-                raise self._refused(answer)
+                raise self._refusal(answer)
         raise AssertionError("count() has no end")
 
     async def _send(self, url: httpx2.URL, headers: Mapping[str, str]) -> ServiceAnswer:
@@ -186,17 +186,17 @@ class ServiceClient:
 
     def _hold_back(self, wait: float, answer: ServiceAnswer) -> None:
         """Let every question of this call wait, if the call's time allows it."""
-        if wait >= self.left():
-            more = f" ({said})" if (said := self._said(answer)) else ""
+        if wait >= self.seconds_left():
+            more = f" ({said})" if (said := self._quote_answer(answer)) else ""
             raise RuntimeError(f"the rate limit of {self.service.name} is used up: ask again in {wait:,.0f} s{more}")
         self._not_before = max(self._not_before, time.monotonic() + wait)
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Return the seconds that the call still has."""
         return self._deadline - time.monotonic()
 
-    def _refused(self, answer: ServiceAnswer) -> Exception:
-        name, said = self.service.name, self._said(answer)
+    def _refusal(self, answer: ServiceAnswer) -> Exception:
+        name, said = self.service.name, self._quote_answer(answer)
         because = f": {said}" if said else ""
         match answer.status:
             case 401:
@@ -210,7 +210,7 @@ class ServiceClient:
             case status:
                 return RuntimeError(f"{name} answered with status {status}{because}")
 
-    def _said(self, answer: ServiceAnswer) -> str:
+    def _quote_answer(self, answer: ServiceAnswer) -> str:
         """Return what *answer* says, in short, without the key, and without what a terminal would obey."""
         text = answer.message()
         if self.service.key:
@@ -376,7 +376,7 @@ def _client(service: WebService) -> httpx2.AsyncClient:
         ) from None
 
 
-def _quoted(part: str) -> str:
+def _quote(part: str) -> str:
     if part in ("", ".", ".."):
         raise ValueError(f"{part!r} cannot be a part of an address")
     return quote(part, safe="@")

@@ -278,7 +278,7 @@ async def search_batch(*, queries: list[str], count: int = 5) -> list[AnsweredQu
     limit = _count(count, 20)
     questions = [[*_question(query), *limit] for query in queries]
     answers = await ask_each(_service(), questions, _web, _config().parallel)
-    return [_answered(query, answer) for query, answer in zip(queries, answers, strict=True)]
+    return [_make_row(query, answer) for query, answer in zip(queries, answers, strict=True)]
 
 
 # ---------------------------------------------------------------- asking
@@ -312,7 +312,7 @@ async def _web(api: ServiceClient, params: Params) -> list[WebHit]:
     return [_hit(row) for row in rows_at(found, "web", "results")]
 
 
-def _answered(query: str, answer: list[WebHit] | Exception) -> AnsweredQuery:
+def _make_row(query: str, answer: list[WebHit] | Exception) -> AnsweredQuery:
     if isinstance(answer, Exception):
         return {"query": query, "hits": [], "error": str(answer)}
     return {"query": query, "hits": answer, "error": ""}

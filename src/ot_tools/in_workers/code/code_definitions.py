@@ -88,10 +88,10 @@ def _name_node(node: SgNode) -> SgNode | None:
         return node.field("name") or node.field("property")
     if kind == "impl_item":
         return node.field("type")
-    return node.field("name") or _declared(node) or _first_name(node)
+    return node.field("name") or _find_declared(node) or _first_name(node)
 
 
-def _declared(node: SgNode) -> SgNode | None:
+def _find_declared(node: SgNode) -> SgNode | None:
     """Return the name inside the declarators of C."""
     declarator = node.field("declarator")
     for _ in range(ABOVE):

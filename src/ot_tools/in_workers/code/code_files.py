@@ -39,7 +39,7 @@ def sources(
     try:
         opened = ot_sdk.open_directory(path)
     except NotADirectoryError:
-        yield CodeSources(iter([_named_file(path, language, limits)]), single=True)
+        yield CodeSources(iter([_read_named_file(path, language, limits)]), single=True)
         return
     with opened as directory, OpenTree(directory, path) as tree:
         yield CodeSources(_below(tree, language, glob, limits), single=False)
@@ -56,13 +56,13 @@ def _below(
         extension = _extension(relative)
         if extension not in extensions:
             continue
-        with tree.opened(relative) as descriptor:
+        with tree.open(relative) as descriptor:
             text = None if descriptor is None else _text(descriptor, limits.max_bytes)
         if text is not None:
-            yield SourceFile(tree.called(relative), grammar_of(extension), text)
+            yield SourceFile(tree.name_of(relative), grammar_of(extension), text)
 
 
-def _named_file(path: str, language: str | None, limits: SearchLimits) -> SourceFile:
+def _read_named_file(path: str, language: str | None, limits: SearchLimits) -> SourceFile:
     with ot_sdk.open_file(path) as file:
         text = _text(file.fileno(), limits.max_bytes)
     if text is None:

@@ -29,14 +29,14 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for line in sys.stdin.buffer:
         try:
-            answer = {"value": answered(**json.loads(line))}
+            answer = {"value": answer_one(**json.loads(line))}
         except WrongPattern as error:
             answer = {"wrong": str(error)}
         sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
         sys.stdout.buffer.flush()
 
 
-def answered(do: str, grammar: str, path: str, text: str, limit: int, **arguments: Any) -> Any:
+def answer_one(do: str, grammar: str, path: str, text: str, limit: int, **arguments: Any) -> Any:
     """Return what is asked for of one file."""
     root = SgRoot(text, grammar).root()
     if do == "definitions":

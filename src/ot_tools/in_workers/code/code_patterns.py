@@ -62,11 +62,13 @@ def matches(root: SgNode, grammar: str, pattern: str) -> Iterator[dict[str, Any]
             "end_line": place.end.line + 1,
             "column": place.start.column + 1,
             "text": node.text()[:TEXT],
-            "captures": {name: value for many, name in variables if (value := _captured(node, many, name)) is not None},
+            "captures": {
+                name: value for many, name in variables if (value := _read_capture(node, many, name)) is not None
+            },
         }
 
 
-def _captured(node: SgNode, many: str, name: str) -> str | list[str] | None:
+def _read_capture(node: SgNode, many: str, name: str) -> str | list[str] | None:
     if many == "$$$":
         return [each.text()[:TEXT] for each in node.get_multiple_matches(name) if each.is_named()]
     found = node.get_match(name)
@@ -99,9 +101,9 @@ class Rewriting:
 
     def result(self) -> str:
         """Return the whole text, rewritten; matches inside what a variable stands for are rewritten too."""
-        return self._written(0, len(self._text), 0, 0)
+        return self._write(0, len(self._text), 0, 0)
 
-    def _written(self, start: int, end: int, first: int, nested: int) -> str:
+    def _write(self, start: int, end: int, first: int, nested: int) -> str:
         """Return this part of the text with the matches from number *first* on rewritten."""
         if nested > MAX_NESTED:
             raise WrongPattern(f"more than {MAX_NESTED} matches lie inside each other")
@@ -111,25 +113,25 @@ class Rewriting:
             if self._places[number][0] < at or self._places[number][1] > end:
                 number += 1
                 continue
-            parts += [self._text[at : self._starts[number]], self._replaced(number, nested)]
+            parts += [self._text[at : self._starts[number]], self._replace(number, nested)]
             at = self._places[number][1]
             number += 1
         return "".join((*parts, self._text[at:end]))
 
-    def _replaced(self, number: int, nested: int) -> str:
+    def _replace(self, number: int, nested: int) -> str:
         self.count += 1
         node = self._nodes[number]
 
-        def filled(variable: re.Match[str]) -> str:
+        def fill(variable: re.Match[str]) -> str:
             nodes = _nodes(node, variable[1], variable[2])
             if not nodes:
                 return ""
             start, end = nodes[0].range().start.index, nodes[-1].range().end.index
-            written = self._written(start, end, number + 1, nested + 1)
+            written = self._write(start, end, number + 1, nested + 1)
             # What the replacement has next must not become part of a comment.
             return written + self._newline if _ends_line(nodes[-1]) else written
 
-        return VARIABLE.sub(filled, self._replacement)
+        return VARIABLE.sub(fill, self._replacement)
 
 
 def _ends_line(node: SgNode) -> bool:

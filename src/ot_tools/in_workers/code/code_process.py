@@ -39,7 +39,7 @@ class CodeParser:
             ParserEnded: There was none within *seconds*, or the process ended over it.
             ValueError: The request cannot be answered for any file.
         """
-        process = self._process = self._process or self._started()
+        process = self._process = self._process or self._start()
         killer = Timer(seconds, process.kill)
         killer.start()
         try:
@@ -66,7 +66,7 @@ class CodeParser:
         return process.stdout.readline(MAX_ANSWER)
 
     @staticmethod
-    def _started() -> Popen[bytes]:
+    def _start() -> Popen[bytes]:
         command = [sys.executable, "-I", "-c", PROGRAM, str(Path(__file__).parent)]
         return Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={}, cwd="/")
 

@@ -174,7 +174,7 @@ def references(
         code.references(name="total")
     """
     names = _names(name)
-    asked = _asked("references", path, language, glob, limit, names=names) if names else ()
+    asked = _search("references", path, language, glob, limit, names=names) if names else ()
     return [CodeReference(path=file.path, **each) for file, each in asked]
 
 
@@ -197,7 +197,7 @@ def search(
         code.search(pattern="print($$$ARGS)", language="python")
     """
     check_text("pattern", pattern, MAX_PATTERN)
-    asked = _asked("matches", path, language_named(language), glob, limit, pattern=pattern)
+    asked = _search("matches", path, language_named(language), glob, limit, pattern=pattern)
     return [CodeMatch(path=file.path, **each) for file, each in asked]
 
 
@@ -266,11 +266,11 @@ def _write(changes: list[tuple[SourceFile, Any]]) -> None:
 def _symbols(
     path: str, language: str | None, glob: str | list[str] | None, limit: int, names: list[str]
 ) -> Iterator[CodeSymbol]:
-    for file, each in _asked("definitions", path, language, glob, limit, names=names):
+    for file, each in _search("definitions", path, language, glob, limit, names=names):
         yield CodeSymbol(path=file.path, **each)
 
 
-def _asked(
+def _search(
     do: str, path: str, language: str | None, glob: str | list[str] | None, limit: int, **arguments: Any
 ) -> Iterator[tuple[SourceFile, Any]]:
     """Yield up to *limit* things that are found, with their files."""

@@ -183,7 +183,7 @@ async def _documentation(api: ServiceClient, name: str, query: str, limit: int) 
         answer = await api.get("context", params=[("libraryId", name), ("query", query), ("type", "json")])
         if answer.status == 202:
             raise RuntimeError(f"Context7 is still reading the documentation of {name!r}: ask again in some minutes")
-        found = api.parsed(answer)
+        found = api.parse(answer)
         if answer.status < 300:
             return {"library": name, "snippets": _snippets(found)[:limit]}
         name = text_at(found, "redirectUrl")

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
-from data_engine import Found, TableEngine, apart, plain, quoted
+from data_engine import Found, TableEngine, apart, plain, quote
 
 import ot_sdk
 
@@ -163,7 +163,7 @@ class SqliteDatabase:
 
     def select(self, *, table: str = "", sql: str = "", parameters: Any = None) -> Selected:
         """Return the rows of a table or of a query."""
-        cursor = self._run(sql or f"SELECT * FROM {quoted(table)}", parameters or ())
+        cursor = self._run(sql or f"SELECT * FROM {quote(table)}", parameters or ())
         names = list(apart(column[0] for column in cursor.description or ()))
         return Selected(names, {}, self._rows(cursor, names))
 
@@ -172,7 +172,7 @@ class SqliteDatabase:
             for row in cursor:
                 yield dict(zip(names, row, strict=True))
         except sqlite3.Error as error:
-            raise self._failed(error) from None
+            raise self._failure(error) from None
 
     def tables(self) -> list[tuple[str, str, str]]:
         """Return table, column and type of each column, in order."""
@@ -187,9 +187,9 @@ class SqliteDatabase:
         try:
             return self._db.execute(sql, parameters)
         except (sqlite3.Error, sqlite3.Warning) as error:
-            raise self._failed(error) from None
+            raise self._failure(error) from None
 
-    def _failed(self, error: Exception) -> Exception:
+    def _failure(self, error: Exception) -> Exception:
         if time.monotonic() > self._engine.deadline:
             return self._engine.too_slow()
         words = str(error)
@@ -257,7 +257,7 @@ class PostgresDatabase:
         try:
             self._db = psycopg.connect(database.url, connect_timeout=seconds, application_name="onetool", **given)
         except psycopg.Error as error:
-            raise self._failed(error, "cannot be reached") from None
+            raise self._failure(error, "cannot be reached") from None
         self._db.adapters.register_loader("interval", TextLoader)  # otherwise a month becomes 30 days
         self._db.read_only = True
         self._execute(f"SET LOCAL statement_timeout = {max(int(engine.seconds_left * 1000), 1)}")
@@ -268,7 +268,7 @@ class PostgresDatabase:
             cursor = self._db.execute(sql, parameters or None)
             return cursor.fetchall() if cursor.description else []
         except self._errors as error:
-            raise self._failed(error) from None
+            raise self._failure(error) from None
 
     def select(self, *, table: str = "", sql: str = "", parameters: Any = None) -> Selected:
         """Return the rows of a table (``schema.table``) or of a query."""
@@ -277,7 +277,7 @@ class PostgresDatabase:
                 f"{self._name} takes no parameters: leave out database=, and write FROM {self._name}.table"
             )
         if table:
-            sql = f"SELECT * FROM {'.'.join(quoted(part) for part in table.split('.', 1))}"
+            sql = f"SELECT * FROM {'.'.join(quote(part) for part in table.split('.', 1))}"
         else:
             self._refuse_effects(sql)
         # Inside of another one it can only be a query; the line's end closes a comment.
@@ -290,21 +290,21 @@ class PostgresDatabase:
         columns: list[Any] = list(cursor.description or ())
         names = list(apart(column.name for column in columns))
         types = {name: _type_of(column) for name, column in zip(names, columns, strict=True)}
-        return Selected(names, types, _named(types, rows if first is None else chain([first], rows)))
+        return Selected(names, types, _name_rows(types, rows if first is None else chain([first], rows)))
 
     def _rows(self, cursor: Any, sql: str) -> Iterator[tuple[Any, ...]]:
         try:
             # In this mode the server takes one statement and no more.
             yield from cursor.stream(sql.encode())
         except self._errors as error:
-            raise self._failed(error) from None
+            raise self._failure(error) from None
 
     def _learn_columns(self, cursor: Any, sql: str) -> None:
         """Ask once more: a stream without rows does not tell its columns."""
         try:
             cursor.execute(sql.encode(), prepare=True)  # one statement and no more, here too
         except self._errors as error:
-            raise self._failed(error) from None
+            raise self._failure(error) from None
 
     def _refuse_effects(self, sql: str) -> None:
         """Return when *sql* calls no function that may change something: a transaction cannot stop all of them.
@@ -336,7 +336,7 @@ class PostgresDatabase:
         )
         return [(table, column, kind) for table, column, kind in self._execute(asked)]
 
-    def _failed(self, error: Exception, what: str = "") -> Exception:
+    def _failure(self, error: Exception, what: str = "") -> Exception:
         words = f"{self._name}{' ' + what if what else ''}: {str(error).strip()[:1000]}"
         if "statement timeout" in words:
             return self._engine.too_slow()
@@ -363,14 +363,14 @@ def _type_of(column: Any) -> str:
     return f"DECIMAL({column.precision}, {column.scale})" if is_ours else "DECIMAL"
 
 
-def _named(types: dict[str, str], rows: Iterator[tuple[Any, ...]]) -> Iterator[Mapping[str, Any]]:
+def _name_rows(types: dict[str, str], rows: Iterator[tuple[Any, ...]]) -> Iterator[Mapping[str, Any]]:
     """Yield *rows* by name, and say at the end which types hold every digit of exact numbers."""
     widths = {name: Digits(kind) for name, kind in types.items() if kind.startswith("DECIMAL")}
     try:
         for row in rows:
             named = dict(zip(types, row, strict=True))
             for name, digits in widths.items():
-                named[name] = digits.seen(named[name])
+                named[name] = digits.take(named[name])
             yield named
     finally:
         types.update({name: digits.type for name, digits in widths.items()})
@@ -385,7 +385,7 @@ class Digits:
     scale: int = 0
     all_finite: bool = True
 
-    def seen(self, value: Decimal | None) -> str | None:
+    def take(self, value: Decimal | None) -> str | None:
         """Count one number, and return it as text: JSON's numbers are floats."""
         if value is None:
             return None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from data_engine import TableEngine, bound_memory, literal, quoted
+from data_engine import TableEngine, limit_memory, literal, quote
 
 SMALL = 4 << 20
 SMALL_PACKED = 64 << 10
@@ -50,7 +50,7 @@ def csv_reader(name: str, at: str, given: Sequence[str], engine: TableEngine, sa
 
     if numbers := [name for name, kind in types.items() if kind == "BIGINT"]:
         # A zip code such as 02134 is not the number 2134.
-        asked = ", ".join(f"coalesce(bool_or(regexp_matches({quoted(name)}, '^0[0-9]')), false)" for name in numbers)
+        asked = ", ".join(f"coalesce(bool_or(regexp_matches({quote(name)}, '^0[0-9]')), false)" for name in numbers)
         (padded,) = engine.ask(name, f"SELECT {asked} FROM {reader(dict.fromkeys(types, 'VARCHAR'))}", {at: said})
         types |= {number: "VARCHAR" for number, is_padded in zip(numbers, padded, strict=True) if is_padded}
     return reader(types)
@@ -108,7 +108,7 @@ def _ask(
 def main(wanted: str) -> None:
     """Write what DuckDB finds in the file on standard input to standard output; what is wrong to standard error."""
     kind, options, memory_mb = json.loads(wanted)
-    bound_memory(memory_mb)
+    limit_memory(memory_mb)
     try:
         with duckdb.connect(":memory:", config={"memory_limit": f"{memory_mb}MiB", "threads": "1"}) as db:
             found = db.execute(ASKED[kind].format(", ".join([literal(INPUT), *options]))).fetchall()

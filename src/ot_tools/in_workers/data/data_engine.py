@@ -58,7 +58,7 @@ class TableEngine:
 
     def __init__(self, limits: CallLimits) -> None:
         """Open it, with a directory of its own for what does not fit into memory."""
-        bound_memory(limits.memory_mb)
+        limit_memory(limits.memory_mb)
         self.limits = limits
         self.deadline = time.monotonic() + limits.seconds
         if not TURNS.acquire(timeout=limits.seconds):
@@ -117,7 +117,7 @@ class TableEngine:
             ValueError: What it reads is not what it seems to be.
         """
         with self._errors(f"table '{name}' cannot be read", said or {}):
-            self._db.execute(f"CREATE TABLE {quoted(name)} AS {select}")
+            self._db.execute(f"CREATE TABLE {quote(name)} AS {select}")
         self.tables.append(name)
         if len(columns := self.columns(name)) > MAX_COLUMNS:
             raise ValueError(f"table '{name}' has {len(columns):,} columns, and at most {MAX_COLUMNS:,} are read")
@@ -133,12 +133,12 @@ class TableEngine:
 
     def drop(self, name: str) -> None:
         """Forget the table *name*."""
-        self._db.execute(f"DROP TABLE {quoted(name)}")
+        self._db.execute(f"DROP TABLE {quote(name)}")
         self.tables.remove(name)
 
     def unquote(self, name: str, column: str) -> None:
         """Make texts of a column of JSON in which texts are: as JSON they would be in quotes."""
-        table, value = quoted(name), quoted(column)
+        table, value = quote(name), quote(column)
         with self._errors(f"table '{name}' cannot be read", {}):
             asked = f"SELECT coalesce(bool_or(json_type({value}) = 'VARCHAR'), false) FROM {table}"
             (is_mixed,) = self._db.execute(asked).fetchone() or (False,)
@@ -154,7 +154,7 @@ class TableEngine:
 
     def columns(self, table: str) -> dict[str, str]:
         """Return the types of a table's columns by their names."""
-        return {name: kind for name, kind, *_ in self._db.execute(f"DESCRIBE {quoted(table)}").fetchall()}
+        return {name: kind for name, kind, *_ in self._db.execute(f"DESCRIBE {quote(table)}").fetchall()}
 
     def check(self, sql: str) -> None:
         """Return when *sql* is one statement that reads.
@@ -266,7 +266,7 @@ def _config(limits: CallLimits, scratch: Path) -> dict[str, str]:
     }
 
 
-def bound_memory(memory_mb: int) -> None:
+def limit_memory(memory_mb: int) -> None:
     """Let the process fail to get memory before the machine has none: not all that DuckDB uses is in its own limit."""
     try:
         import resource  # noqa: PLC0415 - Windows has none
@@ -278,7 +278,7 @@ def bound_memory(memory_mb: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (room, hard))
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return *name* as an identifier of SQL."""
     return '"' + name.replace('"', '""') + '"'
 

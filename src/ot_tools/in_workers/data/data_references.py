@@ -68,10 +68,10 @@ class SqlReferences:
 
     def _reference(self, node: Mapping[str, Any]) -> Reference | None:
         if node.get("type") == "BASE_TABLE":
-            return self._named(node["qualified_name"]["path"])
+            return self._find_named(node["qualified_name"]["path"])
         return _read_by(node["function"]) if node.get("type") == "TABLE_FUNCTION" else None
 
-    def _named(self, path: list[str]) -> Reference | None:
+    def _find_named(self, path: list[str]) -> Reference | None:
         *outer, table = path
         whole, base = ".".join(path), ".".join(outer)
         if whole.lower() in self._known:

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from data_databases import Databases
 from data_detection import csv_reader, json_reader
-from data_engine import TableEngine, literal, quoted
+from data_engine import TableEngine, literal, quote
 from data_workbook import read_sheet
 
 import ot_sdk
@@ -122,7 +122,7 @@ class Sources:
         self, name: str, file: BinaryIO, path: str, kind: str, options: dict[str, Any], packed: bool
     ) -> None:
         if options.get("encoding", "utf-8") not in ENCODINGS:
-            at = str(self._decoded(file, path, options.pop("encoding"), packed=packed))
+            at = str(self._decode(file, path, options.pop("encoding"), packed=packed))
             packed = False
         else:
             at = self._path(file)
@@ -170,7 +170,7 @@ class Sources:
             shutil.copyfileobj(file, target)
         return str(copy)
 
-    def _decoded(self, file: BinaryIO, path: str, encoding: str, *, packed: bool) -> Path:
+    def _decode(self, file: BinaryIO, path: str, encoding: str, *, packed: bool) -> Path:
         """Return a copy in UTF-8."""
         left, at = self._engine.limits.file_bytes, self._new_file()
         opened = gzip.GzipFile(fileobj=file) if packed else file
@@ -199,7 +199,7 @@ class Sources:
     def _load_nothing(self, name: str, columns: Any) -> None:
         if not isinstance(columns, list) or not columns:
             raise ValueError(f"table '{name}' is an empty list, which has no columns: leave it out, or give a row")
-        parts = ", ".join(f"NULL::VARCHAR AS {quoted(str(column))}" for column in cast("list[Any]", columns))
+        parts = ", ".join(f"NULL::VARCHAR AS {quote(str(column))}" for column in cast("list[Any]", columns))
         self._engine.load(name, f"SELECT {parts} LIMIT 0")
 
     def _load_json(self, name: str, at: Path, said: str, types: Mapping[str, str] | None = None) -> None:
@@ -278,7 +278,7 @@ class Sources:
             at = self._write(name, found.rows if found.types else alike(found.rows))
         if not at.stat().st_size:
             types = found.types or dict.fromkeys(found.columns, "VARCHAR")
-            parts = ", ".join(f"NULL::{kind} AS {quoted(column)}" for column, kind in types.items())
+            parts = ", ".join(f"NULL::{kind} AS {quote(column)}" for column, kind in types.items())
             self._engine.load(name, f"SELECT {parts} LIMIT 0")
             return
         self._load_json(name, at, f"the rows of {database}", found.types)

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, TypedDict
 
 from data_databases import Database, Databases, first_rows
-from data_engine import CallLimits, Found, TableEngine, apart, literal, quoted
+from data_engine import CallLimits, Found, TableEngine, apart, literal, quote
 from data_references import SqlReferences
 from data_sources import Sources
 
@@ -254,15 +254,18 @@ def join(
         raise ValueError("on names no column")
     with _engine({"l": left, "r": right}) as engine:
         lefts, rights = engine.columns("l"), engine.columns("r")
-        keys = {_known(name, lefts, "left"): _known(other or name, rights, "right") for name, other in pairs.items()}
-        matches = " AND ".join(f"l.{quoted(name)} = r.{quoted(other)}" for name, other in keys.items())
-        kept = [f"l.{quoted(name)}" for name in lefts]
+        keys = {
+            _check_column(name, lefts, "left"): _check_column(other or name, rights, "right")
+            for name, other in pairs.items()
+        }
+        matches = " AND ".join(f"l.{quote(name)} = r.{quote(other)}" for name, other in keys.items())
+        kept = [f"l.{quote(name)}" for name in lefts]
         if how in ("right", "full"):
-            both = {f"l.{quoted(a)}": f"coalesce(l.{quoted(a)}, r.{quoted(b)}) AS {quoted(a)}" for a, b in keys.items()}
+            both = {f"l.{quote(a)}": f"coalesce(l.{quote(a)}, r.{quote(b)}) AS {quote(a)}" for a, b in keys.items()}
             kept = [both.get(name, name) for name in kept]
         if how in JOINS:
             # An equal column stands once, under the name that left has for it.
-            kept += [f"r.{quoted(name)}" for name in rights if name not in keys.values()]
+            kept += [f"r.{quote(name)}" for name in rights if name not in keys.values()]
         sql = f"SELECT {', '.join(kept)} FROM l {(JOINS | FILTERS)[how]} r ON {matches}"
         return _rows(engine.rows(sql, None, most), limit)
 
@@ -298,10 +301,12 @@ def pivot(
         raise ValueError(f"how must be one of {', '.join(SUMS)}, not {how!r}")
     with _engine({"t": table}) as engine:
         known = engine.columns("t")
-        stay = ", ".join(quoted(_known(row, known, "table")) for row in ([rows] if isinstance(rows, str) else rows))
+        stay = ", ".join(
+            quote(_check_column(row, known, "table")) for row in ([rows] if isinstance(rows, str) else rows)
+        )
         if not stay:
             raise ValueError("rows names no column: to sum up the whole table, use query")
-        across, value = quoted(_known(columns, known, "table")), quoted(_known(values, known, "table"))
+        across, value = quote(_check_column(columns, known, "table")), quote(_check_column(values, known, "table"))
         asked = f"SELECT v::VARCHAR AS name FROM (SELECT DISTINCT {across} AS v FROM t) ORDER BY v NULLS LAST"
         made = [row["name"] for row in engine.rows(asked, None, MAX_COLUMNS + 1).rows]
         if len(made) > MAX_COLUMNS:
@@ -310,8 +315,8 @@ def pivot(
         *named, missing = apart([*(name for name in made if name is not None), "null"])
         names = ", ".join(literal(name) for name in (named if None not in made else [*named, missing]))
         *_, label = apart([*map(str.lower, known), "label"])
-        labelled = f"SELECT *, coalesce({across}::VARCHAR, {literal(missing)}) AS {quoted(label)} FROM t"
-        how_made = f"ON {quoted(label)} IN ({names}) USING {SUMS[how]}({value}) GROUP BY {stay} ORDER BY {stay}"
+        labelled = f"SELECT *, coalesce({across}::VARCHAR, {literal(missing)}) AS {quote(label)} FROM t"
+        how_made = f"ON {quote(label)} IN ({names}) USING {SUMS[how]}({value}) GROUP BY {stay} ORDER BY {stay}"
         sql = f"PIVOT ({labelled}) {how_made}"
         return _rows(engine.rows(sql, None, most), limit)
 
@@ -349,15 +354,15 @@ def chart(
 
     with _engine({"t": table}) as engine:
         known = engine.columns("t")
-        heights = [_known(name, known, "table") for name in ([y] if isinstance(y, str) else y)]
+        heights = [_check_column(name, known, "table") for name in ([y] if isinstance(y, str) else y)]
         if not heights or (series and len(heights) > 1):
             raise ValueError("y names one column, or several without series")
         if kind == "pie" and (series or len(heights) > 1):
             raise ValueError("a pie shows one column of numbers and no series: draw bars, or a pie for each")
         if wrong := [name for name in heights if not data_chart.is_number(known[name])]:
             raise ValueError(f"{', '.join(wrong)} holds no numbers but {known[wrong[0]]}")
-        across = quoted(_known(x, known, "table"))
-        apart = quoted(_known(series, known, "table")) if series else ""
+        across = quote(_check_column(x, known, "table"))
+        apart = quote(_check_column(series, known, "table")) if series else ""
         parts = [
             _points(across, name, apart or (f"'{name.replace(chr(39), 2 * chr(39))}'" if len(heights) > 1 else ""))
             for name in heights
@@ -433,14 +438,14 @@ def _source(table: Source, sheet: str | int, database: str) -> Source:
     return {"database": database, "table": table} if database else {"path": table, "sheet": sheet}
 
 
-def _known(name: str, columns: Mapping[str, str], where: str) -> str:
+def _check_column(name: str, columns: Mapping[str, str], where: str) -> str:
     if name not in columns:
         raise ValueError(f"{where} has no column {name!r}; there are: {', '.join(columns)[:1000]}")
     return name
 
 
 def _column(engine: TableEngine, name: str, kind: str, samples: int, count: str) -> Column:
-    column = quoted(name)
+    column = quote(name)
     sums = f"count(*) - count({column}) AS nulls, {count.format(column)} AS distinct"
     ends = f"min({column}) AS smallest, max({column}) AS largest"
     (found,) = engine.rows(f"SELECT {sums}, {ends} FROM t", None, 1).rows
@@ -466,4 +471,4 @@ def _short(value: Any) -> Any:
 
 def _points(across: str, name: str, apart: str) -> str:
     parts = f", {apart}::VARCHAR AS series" if apart else ""
-    return f"SELECT {across} AS x, {quoted(name)}::DOUBLE AS y{parts} FROM t WHERE {quoted(name)} IS NOT NULL"
+    return f"SELECT {across} AS x, {quote(name)}::DOUBLE AS y{parts} FROM t WHERE {quote(name)} IS NOT NULL"

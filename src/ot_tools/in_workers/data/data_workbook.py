@@ -51,7 +51,7 @@ def read_sheet(file: BinaryIO, sheet: str | int, engine: TableEngine, *, header:
 
 def main(wanted: str) -> None:
     """Write the rows of the workbook on standard input to standard output; what is wrong with it to standard error."""
-    _bound_memory()
+    _limit_memory()
     from python_calamine import CalamineError, load_workbook  # noqa: PLC0415 - only here
 
     sheet, header, most = json.loads(wanted)
@@ -108,7 +108,7 @@ def _plain(cell: Any) -> Any:
     return str(cell) if isinstance(cell, timedelta) else cell
 
 
-def _bound_memory() -> None:
+def _limit_memory() -> None:
     try:
         import resource  # noqa: PLC0415 - Windows has none
     except ImportError:

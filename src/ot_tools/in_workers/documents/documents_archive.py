@@ -74,7 +74,7 @@ class OfficePackage:
             refuse_document_type(content, entry.filename)
         return content
 
-    def packed(self) -> BytesIO:
+    def pack(self) -> BytesIO:
         """Return the parts as an archive without compression, comments, overlaps or second entries of a name."""
         packed = BytesIO()
         with ZipFile(packed, "w", ZIP_STORED) as archive:

@@ -35,7 +35,7 @@ CLOSED_CALLS = frozenset(
 def main() -> None:
     """Answer the request that is the only argument."""
     request = json.loads(sys.argv[1])
-    _bound(request["limits"])
+    _set_limits(request["limits"])
     try:
         answer = {"value": _answer(request)}
     except BadDocument as error:
@@ -60,7 +60,7 @@ def _over(what: str, most: int, setting: str) -> str:
     return f"{verb}more than {most:,} bytes of {what} (tools.documents.{setting})"
 
 
-def _bound(limits: dict[str, Any]) -> None:
+def _set_limits(limits: dict[str, Any]) -> None:
     seconds = max(1, round(limits["seconds"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (limits["output_bytes"] + 4096, limits["output_bytes"] + 4096))
@@ -177,7 +177,7 @@ def _search(document: AnyDocument, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tables(document: AnyDocument, request: dict[str, Any]) -> list[dict[str, Any]]:
-    numbers = _wanted_pages(document, request["page"], request["sheet"])
+    numbers = _choose_pages(document, request["page"], request["sheet"])
     tables: list[dict[str, Any]] = []
     cells = 0
     for number in numbers:
@@ -191,7 +191,7 @@ def _tables(document: AnyDocument, request: dict[str, Any]) -> list[dict[str, An
     return tables
 
 
-def _wanted_pages(document: AnyDocument, page: int | None, sheet: str | None) -> list[int]:
+def _choose_pages(document: AnyDocument, page: int | None, sheet: str | None) -> list[int]:
     if sheet is None:
         return _numbers(document, None if page is None else [(page, page)])
     return [_sheet_number(document, sheet)]

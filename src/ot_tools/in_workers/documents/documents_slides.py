@@ -20,7 +20,7 @@ class SlideDeck:
 
     def __init__(self, package: OfficePackage) -> None:
         self._package = package
-        self._slides: list[Any] = list(pptx.Presentation(package.packed()).slides)
+        self._slides: list[Any] = list(pptx.Presentation(package.pack()).slides)
         self.count = len(self._slides)
         self.names: list[str] = []
 

@@ -12,7 +12,7 @@ from documents_html import MarkupTree
 def open_document(package: OfficePackage, kind: str) -> MarkupTree:
     """Return the document; what it links to is not opened, and a style map that it brings is not used."""
     made = mammoth.convert_to_html(
-        package.packed(),
+        package.pack(),
         style_map="p[style-name='Title'] => h1:fresh",
         convert_image=mammoth.images.img_element(_no_image),
         include_embedded_style_map=False,

@@ -67,7 +67,7 @@ def open_document(source: OfficePackage | bytes, kind: str) -> SheetFile:
     """Return the workbook; only the old kind is not an archive."""
     if isinstance(source, bytes):
         return SheetFile(kind, BytesIO(source), {})
-    return SheetFile(kind, source.packed(), source.about("meta.xml" if kind == "ods" else "docProps/core.xml"))
+    return SheetFile(kind, source.pack(), source.about("meta.xml" if kind == "ods" else "docProps/core.xml"))
 
 
 def _value(cell: Any) -> Any:

@@ -58,7 +58,7 @@ class PyPI:
             raise ValueError(f"{text!r} cannot be the name of a Python package")
         return canonicalize_name(text)
 
-    async def published(self, api: ServiceClient, name: str, *, dates: bool = True) -> PublishedPackage:
+    async def fetch_package(self, api: ServiceClient, name: str, *, dates: bool = True) -> PublishedPackage:
         """Return the package *name*; its dates cost nothing here."""
         document = await api.json("pypi", name, "json")
         found = [_python_release(text, files) for text, files in _items(document, "releases")]
@@ -115,7 +115,7 @@ class Npm:
             raise ValueError(f"{text!r} cannot be the name of an npm package")
         return text
 
-    async def published(self, api: ServiceClient, name: str, *, dates: bool = True) -> PublishedPackage:
+    async def fetch_package(self, api: ServiceClient, name: str, *, dates: bool = True) -> PublishedPackage:
         """Return the package *name*; without *dates* much less is fetched."""
         document = await api.json(name, headers=None if dates else SHORT_FORM)
         times = at(document, "time")
@@ -126,7 +126,7 @@ class Npm:
 
     async def info(self, api: ServiceClient, name: str, version: str) -> PackageInfo:
         """Return what is said of *version*, the latest where it is empty."""
-        package = await self.published(api, name)
+        package = await self.fetch_package(api, name)
         version = version or package.latest
         told, links = at(package.document, "versions", version), self.links(package)
         if not told:

@@ -146,7 +146,7 @@ async def latest(*, name: str, registry: RegistryName = "pypi") -> LatestVersion
     """
     place, named = _place(registry, name)
     async with asking(_service(place)) as api:
-        package = await _published(api, place, named)
+        package = await _fetch(api, place, named)
     if not package.latest:
         raise LookupError(f"{place.title} names no version of {named!r}")
     dates = {release["version"]: release["date"] for release in package.releases}
@@ -178,7 +178,7 @@ async def versions(
     place, named = _place(registry, name)
     check_number("limit", limit, 1, 1000)
     async with asking(_service(place)) as api:
-        package = await _published(api, place, named)
+        package = await _fetch(api, place, named)
     return [release for release in package.releases if prereleases or not release["prerelease"]][:limit]
 
 
@@ -198,7 +198,7 @@ async def info(*, name: str, registry: RegistryName = "pypi", version: str = "")
     """
     place, named = _place(registry, name)
     if version:
-        _checked_version(place, "version", version)
+        _check_version(place, "version", version)
     async with asking(_service(place)) as api:
         try:
             return await place.info(api, named, version)
@@ -227,11 +227,11 @@ async def changelog(
     """
     place, named = _place(registry, name)
     check_number("limit", limit, 1, 100)
-    first = _checked_version(place, "since", since) if since else None
-    last = _checked_version(place, "until", until) if until else None
+    first = _check_version(place, "since", since) if since else None
+    last = _check_version(place, "until", until) if until else None
     began = time.monotonic()
     async with asking(_service(place)) as api:
-        package = await _published(api, place, named)
+        package = await _fetch(api, place, named)
     last = last if last is not None else place.versions.parse(package.latest)
     between = _between(place, package.releases, first, last)
     chosen = between[:limit]
@@ -270,12 +270,12 @@ async def compare(
 
     async def ask(api: ServiceClient, name: str) -> PublishedPackage | LookupError:
         try:
-            return await _published(api, place, name, dates=False)
+            return await _fetch(api, place, name, dates=False)
         except LookupError as error:
             return error
 
     found = dict(zip(names, await ask_each(_service(place), names, ask, PARALLEL), strict=True))
-    return [_compared(place, required, found.get(required.name)) for required in wanted]
+    return [_compare(place, required, found.get(required.name)) for required in wanted]
 
 
 # ---------------------------------------------------------------- asking
@@ -296,14 +296,14 @@ def _service(place: Registry) -> WebService:
     return WebService(name=place.title, pack=pack, url=url, timeout=settings.timeout, max_bytes=MAX_BYTES)
 
 
-async def _published(api: ServiceClient, place: Registry, name: str, *, dates: bool = True) -> PublishedPackage:
+async def _fetch(api: ServiceClient, place: Registry, name: str, *, dates: bool = True) -> PublishedPackage:
     try:
-        return await place.published(api, name, dates=dates)
+        return await place.fetch_package(api, name, dates=dates)
     except LookupError:
         raise LookupError(f"{place.title} has no package {name!r}") from None
 
 
-def _checked_version(place: Registry, name: str, text: object) -> Any:
+def _check_version(place: Registry, name: str, text: object) -> Any:
     version = place.versions.parse(text) if isinstance(text, str) else None
     if version is None:
         raise ValueError(f"{name} must be a version such as '1.2.3', got {text!r:.100}")
@@ -313,7 +313,7 @@ def _checked_version(place: Registry, name: str, text: object) -> Any:
 # ---------------------------------------------------------------- comparing
 
 
-def _compared(
+def _compare(
     place: Registry, required: RequiredPackage, package: PublishedPackage | Exception | None
 ) -> ComparedRequirement:
     row: ComparedRequirement = {

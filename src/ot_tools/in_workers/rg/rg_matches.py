@@ -37,9 +37,9 @@ def file_matches(messages: Sequence[dict[str, Any]], tree: OpenTree | OneFile, c
         yield from _hits(tree.path, spoken, context)
         return
     relative = relative_path(raw_of(messages[0]["path"]))
-    with tree.opened(relative) as file:
+    with tree.open(relative) as file:
         if file is not None:
-            yield from _hits(tree.called(relative), [each for each in spoken if _is_in(file, each)], context)
+            yield from _hits(tree.name_of(relative), [each for each in spoken if _is_in(file, each)], context)
 
 
 def _is_in(file: int, message: dict[str, Any]) -> bool:

@@ -117,7 +117,7 @@ def search(
             for hit in file_matches(messages, tree, context):
                 yield _match(hit, with_neighbours=context > 0)
 
-    return _found(path, find, limit)
+    return _find(path, find, limit)
 
 
 def count(
@@ -163,7 +163,7 @@ def count(
     def find(tree: OpenTree | OneFile) -> Iterator[FileCount]:
         return ({"path": at, "count": number} for at, number in _rg().counts(options, tree))
 
-    return _found(path, find, limit)
+    return _find(path, find, limit)
 
 
 def files(
@@ -199,7 +199,7 @@ def files(
             raise NotADirectoryError(f"{tree.path!r} is a file")
         return _rg().paths(options, tree)
 
-    return _found(path, find, limit)
+    return _find(path, find, limit)
 
 
 def types() -> dict[str, list[str]]:
@@ -219,17 +219,17 @@ def _rg() -> Ripgrep:
     return Ripgrep(SearchLimits(pack, config.max_bytes, config.search_seconds))
 
 
-def _found[T](path: str | list[str], find: Callable[[OpenTree | OneFile], Iterable[T]], limit: int) -> list[T]:
+def _find[T](path: str | list[str], find: Callable[[OpenTree | OneFile], Iterable[T]], limit: int) -> list[T]:
     """Return up to *limit* things that are found at *path*, or in each of several."""
     found: list[T] = []
     for each in [path] if isinstance(path, str) else path:
-        with _opened(each) as tree:
+        with _open(each) as tree:
             found += islice(find(tree), min(limit, MAX_LIMIT) - len(found))
     return whole(found, limit, MAX_LIMIT)
 
 
 @contextmanager
-def _opened(path: str) -> Generator[OpenTree | OneFile]:
+def _open(path: str) -> Generator[OpenTree | OneFile]:
     """Give the directory at *path*, or the one file that it names."""
     try:
         opened = ot_sdk.open_directory(path)

@@ -85,12 +85,12 @@ def _codec(name: str) -> str:
 
 def kind_of(body: bytes, asked: Mapping[str, Any]) -> str:
     """Return 'html', 'text' or 'data', whatever a server calls it."""
-    said = _said_kind(body, asked["type"])
+    said = _guess_kind(body, asked["type"])
     wide = body.startswith(UTF16) or _codec(asked["charset"]).startswith(("utf-16", "utf-32"))
     return "data" if b"\0" in body[:4096] and not wide else said
 
 
-def _said_kind(body: bytes, type: str) -> str:
+def _guess_kind(body: bytes, type: str) -> str:
     if type in SNIFFED:
         start = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
         if start.startswith((b"<!doctype html", b"<html", b"<head", b"<body")):
@@ -116,7 +116,7 @@ def read_text(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the main content of a page as Markdown or plain text; other text stays as it is."""
     kind = kind_of(body, asked)
     if kind == "data":
-        is_named = asked["type"] and _said_kind(body, asked["type"]) == "data"
+        is_named = asked["type"] and _guess_kind(body, asked["type"]) == "data"
         raise Unreadable(
             f"it is {asked['type'] if is_named else 'data'}, which is not text: fetch it with format='raw'"
         )
@@ -130,10 +130,10 @@ def read_text(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
     wants_links = asked["links"] and asked["format"] == "markdown"
     links = {url: anchor.get("rel") for url, anchor in _links(tree, asked["url"])} if wants_links else {}
     content = _main_content(tree, asked) or everything
-    return {"title": title, "content": content + _left_out(content, links)}
+    return {"title": title, "content": content + _list_left_out(content, links)}
 
 
-def _left_out(content: str, links: Mapping[str, str | None]) -> str:
+def _list_left_out(content: str, links: Mapping[str, str | None]) -> str:
     """Return the lines that say which of a page's *links* are not in its main content."""
     kept = {urldefrag(url).url for url in LINK.findall(content)}
     others = [url for url in links if url not in kept]
@@ -202,14 +202,14 @@ def read_links(body: bytes, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def _links(tree: Any, address: str) -> Iterator[tuple[str, Any]]:
     """Yield where each link of the page at *address* leads, and its element."""
-    base = _joined(address, "".join(tree.xpath("//base/@href")[:1])) or address
+    base = _join(address, "".join(tree.xpath("//base/@href")[:1])) or address
     for anchor in tree.iter("a", "area"):
-        url = urldefrag(_joined(base, anchor.get("href") or "")).url
+        url = urldefrag(_join(base, anchor.get("href") or "")).url
         if url.startswith(("http://", "https://")):
             yield url, anchor
 
 
-def _joined(base: str, href: str) -> str:
+def _join(base: str, href: str) -> str:
     """Return where *href* leads, or nothing."""
     try:
         return urljoin(base, href.strip()) if href else ""

@@ -180,7 +180,7 @@ async def fetch_many(
     async def one(url: str) -> WebPage:
         return await _page(url, format, links, limit, cache, max_age)
 
-    return await _each(urls, one, _failed_page)
+    return await _each(urls, one, _make_failed_page)
 
 
 async def check(*, urls: str | list[str]) -> list[Checked]:
@@ -201,10 +201,10 @@ async def check(*, urls: str | list[str]) -> list[Checked]:
         error = "" if answer.is_page else str(BadStatus(answer))
         return {"url": url, "ok": answer.is_page, "status": answer.status, "final_url": answer.url, "error": error}
 
-    def failed(url: str, error: Exception) -> Checked:
+    def report_failure(url: str, error: Exception) -> Checked:
         return {"url": url, "ok": False, "status": 0, "final_url": "", "error": str(error)}
 
-    return await _each(urls, one, failed)
+    return await _each(urls, one, report_failure)
 
 
 async def links(*, url: str, contains: str = "", limit: int = 1000) -> list[WebLink]:
@@ -267,7 +267,7 @@ async def _page(url: str, format: str, links: bool, limit: int | None, cache: bo
     }
 
 
-def _failed_page(url: str, error: Exception) -> WebPage:
+def _make_failed_page(url: str, error: Exception) -> WebPage:
     status, final_url = (error.answer.status, error.answer.url) if isinstance(error, BadStatus) else (0, "")
     return {
         "url": url,
@@ -298,7 +298,7 @@ async def _each[Item](
     if len(urls) > MAX_URLS:
         raise ValueError(f"{len(urls):,} addresses are too many for one call: at most {MAX_URLS}")
     seconds: float = ot_sdk.config().batch_seconds
-    tasks = {url: asyncio.create_task(_settled(one, url)) for url in dict.fromkeys(urls)}
+    tasks = {url: asyncio.create_task(_settle(one, url)) for url in dict.fromkeys(urls)}
     try:
         if tasks:
             await _wait(list(tasks.values()), seconds)
@@ -309,7 +309,7 @@ async def _each[Item](
     return [_outcome(url, tasks[url], failed, late) for url in urls]
 
 
-async def _settled[Item](one: Callable[[str], Awaitable[Item]], url: str) -> Item | Exception:
+async def _settle[Item](one: Callable[[str], Awaitable[Item]], url: str) -> Item | Exception:
     try:
         return await one(url)
     except Exception as error:  # noqa: BLE001 - the others go on

@@ -36,7 +36,7 @@ class Never(AnalysisPackages):
     def __init__(self) -> None:
         super().__init__(["six"], PackEnvironments(Path("/nowhere"), {}))
 
-    async def installed(self) -> Packages:
+    async def install(self) -> Packages:
         await asyncio.Event().wait()
         raise AssertionError("unreachable")
 
@@ -56,7 +56,7 @@ async def result(engine: Any, source: str) -> Any:
 async def test_a_program_imports_what_was_installed_and_cannot_change_it(
     environments: PackEnvironments, namespaces: bool
 ) -> None:
-    packages = await AnalysisPackages(["six"], environments).installed()
+    packages = await AnalysisPackages(["six"], environments).install()
     engine = ExactEngine(namespaces=namespaces, packages=packages, ready=0)
     try:
         assert await result(engine, SIX) == [True, "x"]
@@ -69,7 +69,7 @@ async def test_a_program_imports_what_was_installed_and_cannot_change_it(
 
 
 async def test_random_numbers_are_others_in_every_run(environments: PackEnvironments) -> None:
-    packages = await AnalysisPackages(["numpy"], environments).installed()
+    packages = await AnalysisPackages(["numpy"], environments).install()
     # As pandas has it: the generator of the whole module is there before the first child.
     engine = ExactEngine(packages=replace(packages, imports=(*packages.imports, "numpy.random")))
     try:

@@ -28,10 +28,10 @@ from ot.runtime.engines.forked.cgroup import (
     GroupPlace,
     JailGroup,
     Places,
+    get_start_time,
     most_memory,
     own_name,
     own_places,
-    started,
     sweep,
 )
 from ot.runtime.engines.forked.exact import ExactEngine
@@ -110,9 +110,9 @@ def test_a_process_that_could_not_join_is_not_held(tmp_path: Path) -> None:
 
 def test_only_empty_groups_of_servers_that_are_gone_are_swept(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
-        begun = started(gone.pid)
+        begun = get_start_time(gone.pid)
     dead, full = tmp_path / f"onetool-{gone.pid}-{begun}-0", tmp_path / f"onetool-{gone.pid}-{begun}-1"
-    reused = tmp_path / f"onetool-{os.getpid()}-{started(os.getpid()) + 1}-server"
+    reused = tmp_path / f"onetool-{os.getpid()}-{get_start_time(os.getpid()) + 1}-server"
     kept = [full, tmp_path / own_name("0"), tmp_path / "onetool-data", tmp_path / "user.slice"]
     for directory in (dead, reused, *kept):
         directory.mkdir()
@@ -191,7 +191,7 @@ def groups_below() -> list[frozenset[str]]:
 
 
 async def test_the_zygote_and_all_its_children_are_in_the_group(engine: ExactEngine, places: Places) -> None:
-    name = f"onetool-{os.getpid()}-{started(os.getpid())}-0"
+    name = f"onetool-{os.getpid()}-{get_start_time(os.getpid())}-0"
     groups = groups_below()
     assert len(groups) >= 3  # the zygote, and two that wait
     assert {frozenset({name})} == set(groups)

@@ -141,7 +141,7 @@ async def test_a_zygote_that_cannot_be_started_says_why() -> None:
 
     zygote = ZygoteProcess(lambda fd: [ZygoteCommand((sys.executable, "-c", "1/0"), False)], {}, jailed=True)
     with pytest.raises(EngineCrashed, match="ZeroDivisionError"):
-        await zygote.locked()
+        await zygote.await_report()
 
 
 def test_children_die_with_their_server_whatever_they_do() -> None:

@@ -58,7 +58,7 @@ async def test_a_flood_of_requests_is_answered_one_a_turn_and_in_its_order() -> 
     run = ForkedRun(parse_program("1"), reach, Limits(), Deadline.after(60), AnswerTurns())
     run._child = child  # pyright: ignore[reportAttributeAccessIssue] - all of it that an answer needs
     for number in range(1, 101):
-        run._received(number, CALL)
+        run._receive(number, CALL)
     assert reach.calls == 0
     for turn in range(1, 4):
         await asyncio.sleep(0)

@@ -108,7 +108,7 @@ async def test_a_child_missed_at_the_moment_in_which_forking_pauses_comes_all_th
         await asyncio.wait({filling}, timeout=SECONDS)
         children._fillers.add(filling)  # it is done, and what counts it is not yet told
         children._fill_later()
-        children._filled(filling)
+        children._on_filled(filling)
         await until(lambda: children.waiting == 2)
 
 

@@ -79,7 +79,7 @@ def _talk(runner: asyncio.Runner, room: ChatRoom) -> None:
             if question.startswith("/"):
                 runner.run(commands.run(question))
             elif question:
-                runner.run(_shown(room, question))
+                runner.run(_show_answer(room, question))
         except EOFError:
             return
         except KeyboardInterrupt:
@@ -89,7 +89,7 @@ def _talk(runner: asyncio.Runner, room: ChatRoom) -> None:
             room.screen.note("stopped; Ctrl-C again leaves")
 
 
-async def _shown(room: ChatRoom, question: str) -> None:
+async def _show_answer(room: ChatRoom, question: str) -> None:
     from ot.errors import ChatError
 
     room.screen.begin()

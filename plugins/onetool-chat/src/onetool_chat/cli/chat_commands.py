@@ -75,7 +75,7 @@ class ChatCommands:
     async def _save(self, given: str) -> None:
         file = self._file(given or time.strftime("%Y-%m-%d-%H%M%S"))
         make_private(file.parent)
-        write_private(file, self._room.redact(saved(self._room.conversation, self._room.provider)))
+        write_private(file, self._room.redact(dump_conversation(self._room.conversation, self._room.provider)))
         self._say(f"kept: /resume {file.stem} goes on with it")
 
     async def _resume(self, given: str) -> None:
@@ -94,7 +94,7 @@ class ChatCommands:
         return self._room.saved_chats / f"{name}.json"
 
 
-def saved(conversation: Conversation, provider: str) -> str:
+def dump_conversation(conversation: Conversation, provider: str) -> str:
     """Return *conversation* as it is kept."""
     return json.dumps({"provider": provider, "model": conversation.client.model, "history": conversation.history})
 

@@ -12,7 +12,7 @@ from onetool_chat.chat_tools import RUN
 from onetool_chat.cli.chat_screen import CallLog, ChatScreen
 from onetool_chat.conversation import Conversation
 from onetool_chat.model_providers import MODEL_PROVIDERS, ProviderName
-from onetool_chat.open_chat import chosen_chat, open_client, open_tools
+from onetool_chat.open_chat import choose_chat, open_client, open_tools
 from onetool_chat.settings import Chat
 from ot.cli.terminal.event_loop import collect_garbage, new_runner
 from ot.cli.terminal.own_workspace import start_log
@@ -33,13 +33,13 @@ def open_room(
     """
     chosen = tuple(filter(None, packs.split(",")))
 
-    async def opened() -> ChatRoom:
+    async def build_room() -> ChatRoom:
         app = Workspace.alone(Paths.find(), trust_project=trust_project)
         try:
             await app.definitions_of(chosen)  # a server among them is asked now what it offers
             start_log(app, terminal_level="CRITICAL")  # into the file alone: a terminal is for the conversation
             return ChatRoom(
-                app, chosen_chat(app.picture.loaded.config.section(Chat), provider, model), chosen, shown=shown
+                app, choose_chat(app.picture.loaded.config.section(Chat), provider, model), chosen, shown=shown
             )
         except BaseException:
             await app.aclose()
@@ -47,7 +47,7 @@ def open_room(
 
     collect_garbage()
     with new_runner() as runner:
-        room = runner.run(opened())
+        room = runner.run(build_room())
         try:
             yield runner, room
         finally:

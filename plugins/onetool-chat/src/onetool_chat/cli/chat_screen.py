@@ -15,7 +15,7 @@ from onetool_chat.chat_client import ToolCall, Usage
 from onetool_chat.chat_tools import RUN, ToolAnswer
 from onetool_chat.cli.chat_words import ChatWords
 from onetool_chat.conversation import ChatAnswer, ChatWatcher
-from ot.cli.terminal import Screen, counted
+from ot.cli.terminal import Screen, pluralize
 from ot.execution.caller import Answer, AskUser, Question
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ChatScreen(ChatWatcher):
         self._running.clear()
         self._spin()
 
-    def said(self, text: str) -> None:
+    def take_text(self, text: str) -> None:
         """Show a piece of the answer."""
 
         def show() -> None:
@@ -81,7 +81,7 @@ class ChatScreen(ChatWatcher):
 
         self._show(show)
 
-    def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
+    def note_call(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
         """Show what was called, how long it took without the person's time to think, and what went wrong."""
         seconds = max(seconds - self._asked.pop(call.id, 0) / 1000, 0.0)
 
@@ -100,8 +100,8 @@ class ChatScreen(ChatWatcher):
 
     def forgot(self, questions: int, answers: int) -> None:
         """Show what the model no longer knows."""
-        gone = [f"the oldest {counted(questions, 'question')}"] if questions else []
-        gone += [f"all but the beginning of {counted(answers, 'tool answer')}"] if answers else []
+        gone = [f"the oldest {pluralize(questions, 'question')}"] if questions else []
+        gone += [f"all but the beginning of {pluralize(answers, 'tool answer')}"] if answers else []
         self.note(f"the conversation grew too long: the model has forgotten {' and '.join(gone)}")
         self._spin()
 
@@ -186,7 +186,7 @@ class CallLog(ChatWatcher):
         self._redact = redact
         self.calls: list[dict[str, Any]] = []
 
-    def called(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
+    def note_call(self, call: ToolCall, answer: ToolAnswer, seconds: float) -> None:
         """Keep the call."""
         arguments = json.loads(self._redact(json.dumps(call.arguments)))
         self.calls.append(

@@ -24,13 +24,13 @@ class ChatWords:
         """Return what can be shown, now that *text* has come."""
         parts = PARTS.findall(self._held + text)
         self._held = parts.pop() if parts and parts[-1] != "\n" else ""
-        return "".join(map(self._placed, parts))
+        return "".join(map(self._place, parts))
 
     def rest(self) -> str:
         """Return what was held back."""
-        return self._placed(self._held)
+        return self._place(self._held)
 
-    def _placed(self, part: str) -> str:
+    def _place(self, part: str) -> str:
         from rich.cells import cell_len
 
         if part == "\n":

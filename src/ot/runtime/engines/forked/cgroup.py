@@ -227,16 +227,16 @@ def sweep(directory: Path) -> None:
     """Remove the groups of servers that are gone; the kernel keeps those that somebody is in."""
     for group in _ours(directory):
         found = OURS.fullmatch(group.name)
-        if found and started(int(found[1])) != int(found[2]):
+        if found and get_start_time(int(found[1])) != int(found[2]):
             _removed(group)
 
 
 def own_name(what: str) -> str:
     """Return the name of a group of this server."""
-    return f"onetool-{os.getpid()}-{started(os.getpid())}-{what}"
+    return f"onetool-{os.getpid()}-{get_start_time(os.getpid())}-{what}"
 
 
-def started(pid: int) -> int:
+def get_start_time(pid: int) -> int:
     """Return when a process started, in the kernel's ticks; -1 when there is none."""
     return int(_status(pid)[19])
 

@@ -62,10 +62,10 @@ class Child(asyncio.Protocol):
         self._turns = 0
         self.pid = _pid_of(pidfd)
         self.gone = False
-        self._loop.add_reader(pidfd, self._died)
+        self._loop.add_reader(pidfd, self._handle_death)
 
     @classmethod
-    async def connected(
+    async def connect(
         cls, connection: socket.socket, pidfd: int, tell_how: TellHow, group: JailGroup | None = None
     ) -> Child:
         """Return the child at the other end of *connection*."""
@@ -203,7 +203,7 @@ class Child(asyncio.Protocol):
         self._hung_up, self._unread = True, isinstance(exc, ConnectionError)
         self._ends()
 
-    def _died(self) -> None:
+    def _handle_death(self) -> None:
         self._loop.remove_reader(self._pidfd)
         self._dead = True
         self.pause(False)  # its last words may be its value

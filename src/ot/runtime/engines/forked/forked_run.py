@@ -19,7 +19,7 @@ from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed,
 from ot.execution.backends.backend import eager_task
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Constant, Function, Outcome, PrintCapture, Reach, StillbornRun
-from ot.runtime.engines.failures import await_hint, builtin_exception, computed_too_long
+from ot.runtime.engines.failures import await_hint, builtin_exception, cpu_limit_error
 from ot.runtime.engines.forked.child_process import Child, Death
 from ot.runtime.engines.forked.jail.channel import NOTICE, largest_message
 from ot.runtime.engines.forked.messages import (
@@ -122,7 +122,7 @@ class ForkedRun:
         self._clock = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._check_cpu)
         try:
             async with self.deadline.timeout():
-                child.begin(self._received, self._lost, largest_message(self.limits.value_bytes), self._start())
+                child.begin(self._receive, self._handle_loss, largest_message(self.limits.value_bytes), self._start())
                 return await self._ended
         except TimeoutError:
             raise LimitExceeded("run_seconds", f"the run took longer than {self.limits.run_seconds:g} s") from None
@@ -164,13 +164,13 @@ class ForkedRun:
 
     # ---------------------------------------------------------------- what the child sends
 
-    def _received(self, number: int, payload: bytes) -> None:
+    def _receive(self, number: int, payload: bytes) -> None:
         if number != NOTICE:
-            return self._requested(number, payload)
+            return self._handle_request(number, payload)
         self._notices.append(payload)
         return self._read_notices() if self._reading is None else None
 
-    def _requested(self, number: int, payload: bytes) -> None:
+    def _handle_request(self, number: int, payload: bytes) -> None:
         self._asked = True
         self._requests += 1
         self._held += len(payload)
@@ -197,22 +197,22 @@ class ForkedRun:
             if len(payload) > QUICK_BYTES:
                 self._reading = asyncio.ensure_future(self._read_long(payload))
                 return
-            self._told(partial(self._read_notice, payload))
+            self._handle_notice(partial(self._read_notice, payload))
         if self._gone:
-            self._died(self._gone)
+            self._end_for_death(self._gone)
 
     async def _read_long(self, payload: bytes) -> None:
         try:
-            self._told(await read_in_thread(self._read_notice, payload))
+            self._handle_notice(await read_in_thread(self._read_notice, payload))
         finally:
             self._reading = None
         self._read_notices()
 
-    def _told(self, read: Callable[[], Notice]) -> None:
+    def _handle_notice(self, read: Callable[[], Notice]) -> None:
         try:
             self._notice(*read())
         except MALFORMED as error:
-            self._malformed(error)
+            self._end_malformed(error)
         except MemoryError:
             self._end(ProgramFailed("MemoryError", NO_ROOM, None, LESS))
 
@@ -225,7 +225,7 @@ class ForkedRun:
             raise ValueError("a malformed count")
         self.printed.drop(dropped)
         if "error" in message:
-            return self._end(self._explained(*message["error"]))
+            return self._end(self._explain(*message["error"]))
         magic: dict[str, Any] = message["magic"]
         rows = message.get("tolerated", ())
         outcome = Outcome(
@@ -238,7 +238,7 @@ class ForkedRun:
         )
         return None if self._ended.done() else self._ended.set_result(outcome)
 
-    def _explained(self, kind: Any, message: Any, line: Any) -> ProgramFailed:
+    def _explain(self, kind: Any, message: Any, line: Any) -> ProgramFailed:
         if type(kind) is not str or type(message) is not str:
             raise ValueError("an error without its words")
         number, message = line if type(line) is int else None, message[:MAX_MESSAGE]
@@ -251,15 +251,15 @@ class ForkedRun:
         self._characters += len(text)
         self.printed("stdout", text)
 
-    def _malformed(self, error: Exception) -> None:
+    def _end_malformed(self, error: Exception) -> None:
         self._end(EngineCrashed(f"the process that ran the program sent a malformed message: {error}"[:200]))
 
-    def _lost(self, death: Death) -> None:
+    def _handle_loss(self, death: Death) -> None:
         self._gone = death
         if self._reading is None:  # else its last words may be its value
-            self._died(death)
+            self._end_for_death(death)
 
-    def _died(self, death: Death) -> None:
+    def _end_for_death(self, death: Death) -> None:
         for_memory = self._child.was_out_of_memory()
         if death.unread and not self._asked:  # the program is all that it was sent
             return self._end(StillbornRun(f"the process that was to run the program died before ({death.how})"))
@@ -285,8 +285,8 @@ class ForkedRun:
                     else (await read_in_thread(self._read_request, payload))()
                 )
             except MALFORMED as error:
-                return self._malformed(error)
-            answer = await self._answered(*request)
+                return self._end_malformed(error)
+            answer = await self._answer_request(*request)
         except RunError as end:
             return self._end(end)  # the program must not catch this
         except OneToolError as error:
@@ -306,7 +306,7 @@ class ForkedRun:
         if self._held <= MAX_HELD_BYTES < self._held + len(payload):
             self._child.pause(False)
 
-    async def _answered(
+    async def _answer_request(
         self, pack: str, name: str, args: list[Any] | None, kwargs: dict[str, Any], line: int | None
     ) -> bytes:
         if pack == FILES:
@@ -338,7 +338,7 @@ class ForkedRun:
         used = self._child.cpu_seconds() - self._cpu_before
         left = self.limits.cpu_seconds - used
         if left <= 0:
-            return self._end(computed_too_long(self.limits.cpu_seconds))
+            return self._end(cpu_limit_error(self.limits.cpu_seconds))
         if used >= PATIENCE_SECONDS and not self._lowered:
             self._lowered = True
             self._child.lower()

@@ -74,7 +74,7 @@ def _in_namespaces(
     bwrap: str, python: str, user: Sequence[str], control_fd: int, packages: Packages | None
 ) -> ZygoteCommand:
     argv = [bwrap, *user, *NAMESPACES, "--die-with-parent", "--new-session", "--clearenv", "--setenv", "TZ", "UTC0"]
-    needed = _needed(python)
+    needed = _list_needed(python)
     for parent in dict.fromkeys(str(parent) for path in needed for parent in reversed(Path(path).parents[:-1])):
         # Else only root could look into them.
         argv += ["--perms", "0755", "--dir", parent]
@@ -93,7 +93,7 @@ def _in_namespaces(
     return ZygoteCommand((*argv, *_interpreter(python, INSIDE, control_fd)), True, given, imports)
 
 
-def _needed(python: str) -> list[str]:
+def _list_needed(python: str) -> list[str]:
     """Return the interpreter, its standard library and the libraries of the system."""
     variables = sysconfig.get_config_vars()
     library = Path(str(variables.get("LIBDIR", ""))) / str(variables.get("INSTSONAME", ""))
@@ -153,7 +153,7 @@ class AnalysisPackages:
         self.requirements = tuple(requirements)
         self._environments = environments
 
-    async def installed(self) -> Packages:
+    async def install(self) -> Packages:
         """Return where they are, once they are there.
 
         Raises:
@@ -184,11 +184,11 @@ def site_packages(python: Path) -> Path:
 
 def imports_packages(program: Program) -> bool:
     """Return whether *program* imports anything that is not in the standard library."""
-    names = (name for node in program.nodes_of(ast.Import, ast.ImportFrom) for name in _imported(node))
+    names = (name for node in program.nodes_of(ast.Import, ast.ImportFrom) for name in _list_imports(node))
     return any(name.partition(".")[0] not in sys.stdlib_module_names for name in names)
 
 
-def _imported(node: ast.AST) -> list[str]:
+def _list_imports(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     return [node.module] if isinstance(node, ast.ImportFrom) and node.module else []

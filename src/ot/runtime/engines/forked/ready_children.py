@@ -87,16 +87,16 @@ class ReadyChildren:
                 await self._restart(self._zygote)
             for _ in range(TRIES - 1):
                 try:
-                    return await self._tested()
+                    return await self._test()
                 except EngineCrashed as error:
                     logger.warning("the engine could not be started and is tried again: %s", error)
-            return await self._tested()
+            return await self._test()
 
-    async def _tested(self) -> JailReport:
+    async def _test(self) -> JailReport:
         self.spawn()
         assert self._zygote is not None
         try:
-            found = await self._zygote.locked()
+            found = await self._zygote.await_report()
             self._check(found)
         except EngineCrashed:
             await self._zygote.aclose()
@@ -202,9 +202,9 @@ class ReadyChildren:
             return
         filling = asyncio.ensure_future(self._fill())
         self._fillers.add(filling)
-        filling.add_done_callback(self._filled)
+        filling.add_done_callback(self._on_filled)
 
-    def _filled(self, filling: asyncio.Task[None]) -> None:
+    def _on_filled(self, filling: asyncio.Task[None]) -> None:
         self._fillers.discard(filling)
         if filling.cancelled():
             return
@@ -216,12 +216,12 @@ class ReadyChildren:
     async def _fill(self) -> None:
         try:
             while (room := self._missing()) is not None and not self._pause(room):
-                self._arrived(room, await self._counted_fork(room))
+                self._deliver(room, await self._fork_counted(room))
         except EngineCrashed as error:
             self._fail(error)
             raise
 
-    async def _counted_fork(self, room: Room) -> Child:
+    async def _fork_counted(self, room: Room) -> Child:
         self._coming[room] += 1
         try:
             return await self.fork_apart(room)
@@ -251,7 +251,7 @@ class ReadyChildren:
         rooms = reversed(self._ready.items())
         return next((room for room, ready in rooms if len(ready) + coming[room] < self._ahead), None)
 
-    def _arrived(self, room: Room, child: Child) -> None:
+    def _deliver(self, room: Room, child: Child) -> None:
         for wanted_room, wanted in self._wanted:
             if wanted_room == room and not wanted.done():
                 return wanted.set_result(child)

@@ -99,7 +99,7 @@ class ZygoteProcess:
 
     # ---------------------------------------------------------------- the start
 
-    async def locked(self) -> JailReport:
+    async def await_report(self) -> JailReport:
         """Return which layers hold, once the zygote has tried them.
 
         Raises:
@@ -115,7 +115,7 @@ class ZygoteProcess:
                 raise EngineCrashed("; ".join(self._notes))
             self._spawn()
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._control.fileno(), self._answered)
+        self._loop.add_reader(self._control.fileno(), self._read_answer)
         group = self._group.report(self._process.pid) if self._group else None
         layers = report["layers"] | ({"cgroup": group.missing} if group else {})
         return JailReport(
@@ -187,7 +187,7 @@ class ZygoteProcess:
                 connection.close()
                 os.close(pidfd)
             raise
-        return await Child.connected(connection, pidfd, partial(self._tell_how, number), self._group)
+        return await Child.connect(connection, pidfd, partial(self._tell_how, number), self._group)
 
     async def _ask(self, request: bytes) -> None:
         """Send a request once there is room for it: a zygote that is slow is not dead."""
@@ -202,7 +202,7 @@ class ZygoteProcess:
                     self._turns.release()
                     raise
             except OSError as error:
-                self._lost(str(error))
+                self._fail_waiting(str(error))
         self._turns.release()
         raise EngineCrashed("the zygote ended")
 
@@ -216,18 +216,18 @@ class ZygoteProcess:
         except BlockingIOError:
             self._loop.call_later(FULL_PAUSE, self._tell_how, number, told)
         except OSError as error:
-            self._lost(str(error))
+            self._fail_waiting(str(error))
         return None
 
-    def _answered(self) -> None:
+    def _read_answer(self) -> None:
         try:
             answer, fds, _, _ = socket.recv_fds(self._control, MAX_ANSWER, 2)
         except BlockingIOError:
             return
         except OSError as error:
-            return self._lost(str(error))
+            return self._fail_waiting(str(error))
         if not answer:
-            return self._lost("the zygote ended")
+            return self._fail_waiting("the zygote ended")
         told = json.loads(answer)
         if "warm" in told:
             return self.on_warm() if told["warm"] else None
@@ -243,7 +243,7 @@ class ZygoteProcess:
             return None
         return waiting.set_result((socket.socket(fileno=fds[0]), fds[1], told["pid"]))
 
-    def _lost(self, why: str) -> None:
+    def _fail_waiting(self, why: str) -> None:
         if self._loop is not None:
             self._loop.remove_reader(self._control.fileno())
             self._loop = None
@@ -263,7 +263,7 @@ class ZygoteProcess:
 
     async def aclose(self) -> None:
         """End the zygote and all its children."""
-        self._lost("the engine was closed")
+        self._fail_waiting("the engine was closed")
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:

@@ -121,7 +121,7 @@ class PortableSession:
         why = "its last run was cancelled"
         try:
             async with self._sessions.session(_monty_limits(limits), deadline.at) as session:
-                outcome = await self._driven(run, session, limits)
+                outcome = await self._drive(run, session, limits)
                 why = ""
                 return outcome
         except TimeoutError:
@@ -134,7 +134,7 @@ class PortableSession:
         finally:
             self._why = self._why or why
 
-    async def _driven(self, run: PortableRun, session: monty.AsyncMontySession, limits: Limits) -> Outcome:
+    async def _drive(self, run: PortableRun, session: monty.AsyncMontySession, limits: Limits) -> Outcome:
         if self._dump:
             await session.load_session(self._dump)
         try:

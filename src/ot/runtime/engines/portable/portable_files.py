@@ -75,10 +75,10 @@ class PortableFiles:
         except RunError:
             raise
         except OneToolError as error:
-            raise self._raised(builtin_exception(error), path) from None
+            raise self._translate(builtin_exception(error), path) from None
 
-    def _raised(self, error: Exception, path: str) -> Exception:
-        shown = self._shown(path)
+    def _translate(self, error: Exception, path: str) -> Exception:
+        shown = self._shorten(path)
         if number := NUMBERS.get(type(error)):
             return type(error)(number, os.strerror(number), shown)
         message = str(error).removeprefix(f"{path!r}: ")
@@ -89,7 +89,7 @@ class PortableFiles:
             return OSError(number, message, shown)
         return RuntimeError(message) if isinstance(error, TimeoutError) else error
 
-    def _shown(self, path: str) -> str:
+    def _shorten(self, path: str) -> str:
         """Return *path* as the program most likely wrote it."""
         return path.removeprefix(f"{self._cwd}/") if self._cwd and self._cwd not in self._source else path
 
@@ -137,7 +137,7 @@ class PortableFiles:
             count += len(page)
             if count > MOST_ENTRIES:
                 why = f"more than {MOST_ENTRIES:,} entries, and the portable engine lists no more: use file.glob"
-                raise ValueError(f"{self._shown(path)!r} holds {why}")
+                raise ValueError(f"{self._shorten(path)!r} holds {why}")
             yield page
 
     async def iterdir(self, path: str) -> list[PurePosixPath]:
@@ -150,7 +150,7 @@ class PortableFiles:
     async def scan(self, path: str, *, max_depth: int | None, follow_symlinks: bool, **_: Any) -> list[ScanEntry]:
         mode = await self._mode(path)
         if not mode:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._shown(path))
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._shorten(path))
         entries = [ScanEntry("", modes.S_ISDIR(mode), modes.S_ISREG(mode), False)]
         most = MOST_DEPTH if max_depth is None else max_depth
         waiting = [("", 0)] if modes.S_ISDIR(mode) else []
@@ -276,7 +276,7 @@ def without_default_encoding(program: Program) -> Program:
         for argument in (*call.args[ENCODED[call.func.attr] :], *call.keywords)
         if _is_default_encoding(argument) and argument.lineno == argument.end_lineno
     ]
-    return program.edited((*program.span(argument), "") for argument in given) if given else program
+    return program.edit((*program.span(argument), "") for argument in given) if given else program
 
 
 def _is_default_encoding(argument: ast.expr | ast.keyword) -> bool:

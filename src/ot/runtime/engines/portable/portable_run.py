@@ -18,7 +18,7 @@ from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, PrintCapture, Reach, StillbornRun
-from ot.runtime.engines.failures import await_hint, builtin_exception, computed_too_long
+from ot.runtime.engines.failures import await_hint, builtin_exception, cpu_limit_error
 from ot.runtime.engines.portable.gaps import find_gaps
 from ot.runtime.engines.portable.portable_files import PortableFiles, without_default_encoding
 from ot.runtime.engines.portable.refusals import OTHERWISE, REFUSED, refusal, with_finished_values
@@ -127,7 +127,7 @@ class PortableRun:
             answered = value is NO_VALUE and await self._answers(session)
             magic = await self._magic(session)
         except monty.MontyError as error:
-            raise self._end or self._explained(error) from None
+            raise self._end or self._explain(error) from None
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             # Values that have no form outside the sandbox fail while they are converted, as bare exceptions.
             raise ProgramFailed(type(error).__name__, f"the result cannot be returned: {error}") from None
@@ -282,16 +282,16 @@ class PortableRun:
 
     # ---------------------------------------------------------------- what went wrong
 
-    def _explained(self, error: monty.MontyError) -> RunError:
+    def _explain(self, error: monty.MontyError) -> RunError:
         if isinstance(error, monty.MontyCrashedError):
-            if error.timed_out or self._computed() >= self.limits.cpu_seconds * 0.9:
-                return computed_too_long(self.limits.cpu_seconds)
-            died = StillbornRun if not self._asked and self._computed() < STILLBORN_SECONDS else EngineCrashed
+            if error.timed_out or self._seconds_computed() >= self.limits.cpu_seconds * 0.9:
+                return cpu_limit_error(self.limits.cpu_seconds)
+            died = StillbornRun if not self._asked and self._seconds_computed() < STILLBORN_SECONDS else EngineCrashed
             return died("the process that ran the program died; nothing else is affected, run it again")
         inner = error.exception()
         kind, message = type(inner).__name__, _text(inner)
-        if kind == "TimeoutError" and self._computed() >= self.limits.cpu_seconds * 0.9:
-            return computed_too_long(self.limits.cpu_seconds)
+        if kind == "TimeoutError" and self._seconds_computed() >= self.limits.cpu_seconds * 0.9:
+            return cpu_limit_error(self.limits.cpu_seconds)
         if kind == "RuntimeError" and SUSPENSIONS.fullmatch(message):
             return LimitExceeded("calls", "the run made too many calls, lookups and sleeps")
         line = self._line(error)
@@ -300,7 +300,7 @@ class PortableRun:
             return ProgramFailed(REFUSED, refused.what, line, refused.instead)
         return ProgramFailed(kind, message[:MAX_MESSAGE], line, self._hint(kind, message, line))
 
-    def _computed(self) -> float:
+    def _seconds_computed(self) -> float:
         """How long the program itself has been computing: what the engine's own clock counts."""
         return time.monotonic() - self._started - self._host_seconds
 
@@ -379,4 +379,4 @@ def calls_for_missing_members(program: Program, reach: Reach, hidden: Collection
         and reach.has_pack(node.value.id) and node.value.id not in program.binds and node.value.id not in hidden
         and isinstance(reach.member(node.value.id, node.attr), Missing)
     ]  # fmt: skip
-    return program.edited(missing) if missing else program
+    return program.edit(missing) if missing else program

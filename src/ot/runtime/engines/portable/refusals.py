@@ -162,7 +162,7 @@ def with_finished_values(program: Program, packs: Collection[str]) -> Program:
     if not edits:
         return program
     rows = (*program.tolerated, ROW)
-    return replace(program.edited(edits), prelude=(*program.prelude, DEFINITION), tolerated=rows)
+    return replace(program.edit(edits), prelude=(*program.prelude, DEFINITION), tolerated=rows)
 
 
 class _Found:
@@ -182,12 +182,12 @@ class _Found:
             elif path == "asyncio.as_completed" and call.args and self._is_list(call.args[0]):
                 yield from self._instead(call, call.args[0], f"[{VALUE}(__ot_item__) for __ot_item__ in ", "]")
             elif path == "asyncio.gather":
-                yield from self._gathered(call)
+                yield from self._wrap_gathered(call)
         for node in self._names.of(ast.Attribute):
             if self._names.path(node) == "asyncio.TimeoutError":  # another name of the same class
                 yield (*self._program.span(node), "TimeoutError")
 
-    def _gathered(self, call: ast.Call) -> Iterator[Edit]:
+    def _wrap_gathered(self, call: ast.Call) -> Iterator[Edit]:
         for given in call.args:
             if isinstance(given, ast.Name) and self._is_value(given):
                 yield from self._instead(given, given, f"{VALUE}(", ")")

@@ -124,12 +124,12 @@ def run_program(
     namespace = _namespace(channel, start, main)
     file = channel.program = _file(start)
     try:
-        value = _evaluated(start, namespace)
+        value = _evaluate(start, namespace)
         if files:
             files.flush()
         told = _value(value) or (_answers(start, namespace) if prints.is_unused else {})
         magic = {key: _wish(namespace[name]) for key, name in MAGIC.items() if name in namespace}
-        ending = told | {"magic": magic} | _tolerated(told if value is NO_VALUE else {})
+        ending = told | {"magic": magic} | _report_tolerated(told if value is NO_VALUE else {})
     except BaseException as error:  # noqa: BLE001 - the program's own, of any kind
         if isinstance(error, MemoryError):
             reserve.clear()
@@ -166,7 +166,7 @@ def _namespace(channel: Channel, start: Mapping[str, Any], main: types.ModuleTyp
     return namespace
 
 
-def _evaluated(start: Mapping[str, Any], namespace: dict[str, Any]) -> Any:
+def _evaluate(start: Mapping[str, Any], namespace: dict[str, Any]) -> Any:
     if "asyncio" in start["source"]:
         code.accept_values()
     for name, statement in start.get("prelude", ()):
@@ -194,7 +194,7 @@ def _value(value: Any) -> dict[str, Any]:
     try:
         return {"v": ResultEncoder().convert(value)}
     except NotPlain as error:
-        return _failed("ValueError", f"the result cannot be returned: {error}"[:MAX_MESSAGE])
+        return _encode_error("ValueError", f"the result cannot be returned: {error}"[:MAX_MESSAGE])
 
 
 def _answers(start: Mapping[str, Any], namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def _answers(start: Mapping[str, Any], namespace: Mapping[str, Any]) -> dict[str
     return {} if "error" in told else told
 
 
-def _tolerated(answered: Mapping[str, Any]) -> dict[str, Any]:
+def _report_tolerated(answered: Mapping[str, Any]) -> dict[str, Any]:
     rows = [*code.used, *([LAST_ASSIGNMENT] if answered else [])]
     return {"tolerated": rows} if rows else {}
 
@@ -227,7 +227,7 @@ def _failure(error: BaseException, file: str) -> dict[str, Any]:
         text = (str(error) + _causes(error, file))[:MAX_MESSAGE]
     except BaseException:  # noqa: BLE001 - the program's own text of its own error
         text = ""
-    return _failed(type(error).__name__[:100], text, _line(error, file))
+    return _encode_error(type(error).__name__[:100], text, _line(error, file))
 
 
 def _causes(error: BaseException, file: str, depth: int = 3) -> str:
@@ -241,7 +241,7 @@ def _causes(error: BaseException, file: str, depth: int = 3) -> str:
     return "".join(shown)
 
 
-def _failed(kind: str, message: str, line: int | None = None) -> dict[str, Any]:
+def _encode_error(kind: str, message: str, line: int | None = None) -> dict[str, Any]:
     return {"error": [kind, message, line]}
 
 
@@ -262,9 +262,9 @@ def _tell(channel: Channel, ending: dict[str, Any]) -> None:
     except MessageTooLarge:
         if LAST_ASSIGNMENT in ending.get("tolerated", ()):  # nobody asked for it
             return channel.notify({key: part for key, part in ending.items() if key not in ("v", "tolerated")})
-        channel.notify(_failed("ValueError", "the result is too large (limits.value_bytes)") | {"t": "end"})
+        channel.notify(_encode_error("ValueError", "the result is too large (limits.value_bytes)") | {"t": "end"})
     except MemoryError:
-        channel.notify(_failed("MemoryError", "") | {"t": "end"})
+        channel.notify(_encode_error("MemoryError", "") | {"t": "end"})
     return None
 
 

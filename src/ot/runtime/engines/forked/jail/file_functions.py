@@ -454,7 +454,7 @@ def _open(files: ProgramFiles, functions: Functions) -> Callable[..., Any]:
             return _io.open(file, mode, buffering, encoding, errors, newline, closefd, opener)
         _require_fit(mode, buffering, encoding, errors, newline)
         raw = _raw(functions, file, flags, opener)
-        wrapped = _wrapped(raw, mode, buffering, encoding, errors, newline)
+        wrapped = _wrap(raw, mode, buffering, encoding, errors, newline)
         if flags & WRITES:
             files.writers.add(wrapped)
         return wrapped
@@ -508,7 +508,7 @@ def _require_fit(mode: str, buffering: int, encoding: Any, errors: Any, newline:
             raise ValueError(f"binary mode doesn't take {article} {name} argument")
 
 
-def _wrapped(raw: Any, mode: str, buffering: int, encoding: Any, errors: Any, newline: Any) -> Any:
+def _wrap(raw: Any, mode: str, buffering: int, encoding: Any, errors: Any, newline: Any) -> Any:
     if "a" in mode:
         raw.seek(0, 2)
     if buffering == 0:

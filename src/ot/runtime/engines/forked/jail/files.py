@@ -150,9 +150,9 @@ class ServerFiles:
         try:
             return self.step(name, shown, data, **arguments)[0]
         finally:
-            self.changed()
+            self.forget()
 
-    def changed(self) -> None:
+    def forget(self) -> None:
         """Believe nothing that was seen before."""
         self.changes += 1
         self._seen.clear()
@@ -160,7 +160,7 @@ class ServerFiles:
     def before_call(self) -> None:
         """Let a tool see what was written, and believe nothing afterwards."""
         self.sync()
-        self.changed()
+        self.forget()
 
     def sync(self) -> None:
         """Send what open files have taken and not sent yet."""
@@ -175,7 +175,7 @@ class ServerFiles:
         """Forget *file*, which has nothing to send any more."""
         self._dirty.pop(id(file), None)
 
-    def lost(self, shown: Any, error: OSError) -> None:
+    def note_loss(self, shown: Any, error: OSError) -> None:
         """Take note of what could not be written: the error may reach nobody."""
         self._note(f"{os.fsdecode(shown)}: not all of it was written: {error}")
 
@@ -358,7 +358,7 @@ class WorkspaceFile:
                 part = data[start : start + MOST_PENDING]
                 self._size = self._workspace.changing("write", self._shown, part, path=self._path, **at)
         except OSError as error:
-            self._workspace.lost(self._shown, error)
+            self._workspace.note_loss(self._shown, error)
             raise
         self._data, self._changes = b"", self._workspace.changes
 

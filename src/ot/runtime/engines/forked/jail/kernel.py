@@ -25,7 +25,7 @@ def prctl(option: int, *arguments: int) -> int:
         OSError: It failed.
     """
     given = [ctypes.c_ulong(argument) for argument in (*arguments, 0, 0, 0, 0)[:4]]
-    return _checked(LIBC.prctl(ctypes.c_int(option), *given))
+    return _check(LIBC.prctl(ctypes.c_int(option), *given))
 
 
 def syscall(number: int, *arguments: int | None) -> int:
@@ -36,10 +36,10 @@ def syscall(number: int, *arguments: int | None) -> int:
     """
     LIBC.syscall.restype = ctypes.c_long
     given = [ctypes.c_ulong(argument or 0) for argument in arguments]
-    return _checked(LIBC.syscall(ctypes.c_long(number), *given))
+    return _check(LIBC.syscall(ctypes.c_long(number), *given))
 
 
-def _checked(result: int) -> int:
+def _check(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

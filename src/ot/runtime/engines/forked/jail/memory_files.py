@@ -80,7 +80,7 @@ class MemoryFiles:
         self._tops = tops
         self._nodes: dict[str, MemoryNode] = {}
 
-    def _found(self, path: str, shown: Any) -> MemoryNode:
+    def _find(self, path: str, shown: Any) -> MemoryNode:
         if not self._nodes:
             self._nodes = {top: MemoryNode(directory=True) for top in self._tops}
         if node := self._nodes.get(path):
@@ -89,7 +89,7 @@ class MemoryFiles:
         raise oserror(errno.ENOTDIR if parent and not parent.is_directory else errno.ENOENT, shown)
 
     def _parent(self, path: str, shown: Any) -> None:
-        if not self._found(posixpath.dirname(path), shown).is_directory:
+        if not self._find(posixpath.dirname(path), shown).is_directory:
             raise oserror(errno.ENOTDIR, shown)
 
     def files(self) -> list[str]:
@@ -98,10 +98,10 @@ class MemoryFiles:
 
     def stat(self, path: str, shown: Any, *, follow: bool = True) -> os.stat_result:
         """Return the status of *path*; there are no links to *follow*."""
-        return self._found(path, shown).stat()
+        return self._find(path, shown).stat()
 
     def scan(self, path: str, shown: Any) -> list[tuple[str, os.stat_result, None]]:
-        if not self._found(path, shown).is_directory:
+        if not self._find(path, shown).is_directory:
             raise oserror(errno.ENOTDIR, shown)
         return [(name, self._nodes[f"{path}/{name}"].stat(), None) for name in self._names(path)]
 
@@ -113,7 +113,7 @@ class MemoryFiles:
 
     def link(self, path: str, shown: Any) -> str:
         """Fail: there are no links."""
-        self._found(path, shown)
+        self._find(path, shown)
         raise oserror(errno.EINVAL, shown)
 
     def make(self, path: str, shown: Any) -> None:
@@ -124,14 +124,14 @@ class MemoryFiles:
 
     def remove(self, path: str, shown: Any, *, directory: bool) -> None:
         """Remove a file, or an empty directory."""
-        if self._found(path, shown).is_directory != directory:
+        if self._find(path, shown).is_directory != directory:
             raise oserror(errno.ENOTDIR if directory else errno.EISDIR, shown)
         if directory and self._names(path):
             raise oserror(errno.ENOTEMPTY, shown)
         del self._nodes[path]
 
     def rename(self, path: str, shown: Any, target: str) -> None:
-        node = self._found(path, shown)
+        node = self._find(path, shown)
         self._parent(target, shown)
         if there := self._nodes.get(target):
             if there.is_directory != node.is_directory:
@@ -143,13 +143,13 @@ class MemoryFiles:
             self._nodes[target + one[len(path) :]] = self._nodes.pop(one)
 
     def touch(self, path: str, shown: Any, times: tuple[int, int] | None = None, mode: int | None = None) -> None:
-        node = self._found(path, shown)
+        node = self._find(path, shown)
         node.times = times or node.times
         if mode is not None:
             node.mode = modes.S_IFMT(node.mode) | mode & 0o7777
 
     def truncate(self, path: str, shown: Any, size: int) -> None:
-        self._found(path, shown).truncate(size)
+        self._find(path, shown).truncate(size)
 
     def open(self, path: str, shown: Any, how: str) -> MemoryNode:
         """Return the content of a file, as ``ServerFiles.open``."""

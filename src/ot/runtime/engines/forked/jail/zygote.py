@@ -79,9 +79,9 @@ class Zygote:
         own_user = os.getuid() >= lockdown.OWN_UIDS or self._settings["namespaces"]
         self._most_threads = lockdown.MAX_THREADS if own_user else shared
         import_packages(self._settings["read_paths"], self._settings["imports"])
-        return {"layers": self._probed(), "user": user, "landlock": landlock_version()}
+        return {"layers": self._run_probe(), "user": user, "landlock": landlock_version()}
 
-    def _probed(self) -> dict[str, list[str]]:
+    def _run_probe(self) -> dict[str, list[str]]:
         self.freeze()
         ours, theirs = socket.socketpair()
         pid = os.fork()

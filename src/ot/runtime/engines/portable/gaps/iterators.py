@@ -61,7 +61,7 @@ def _is_endless(names: Names, expr: ast.expr) -> bool:
     return isinstance(expr, ast.Call) and names.path(expr.func) in ENDLESS
 
 
-def used_twice(names: Names) -> Iterator[Gap]:
+def find_used_twice(names: Names) -> Iterator[Gap]:
     """Yield iterators that the program keeps in a variable and runs through more than once."""
     values = ((node.id, names.only_value(node)) for node in names.of(ast.Name))
     kept = {name: value for name, value in values if value and names.kind(value) == "lazy"}
@@ -69,22 +69,22 @@ def used_twice(names: Names) -> Iterator[Gap]:
     for node in names.of(ast.Name) if kept else ():
         if node.id in kept and isinstance(node.ctx, ast.Load):
             uses[node.id].append(node)
-    repeated = _repeated_uses(names, {id(nodes[0]): kept[name] for name, nodes in uses.items() if len(nodes) == 1})
+    repeated = _find_repeated_uses(names, {id(nodes[0]): kept[name] for name, nodes in uses.items() if len(nodes) == 1})
     for name, nodes in uses.items():
         if len(nodes) > 1 or (nodes and id(nodes[0]) in repeated):
             yield gap(max(nodes, key=lambda node: (node.lineno, node.col_offset)), "used twice", name=name)
 
 
-def _repeated_uses(names: Names, values: dict[int, ast.expr]) -> frozenset[int]:
+def _find_repeated_uses(names: Names, values: dict[int, ast.expr]) -> frozenset[int]:
     """Return the uses that are run again and again while the value, made outside of the loop, is not made anew."""
     found: set[int] = set()
     for loop in (loop for kind in _LOOPS for loop in names.of(kind)) if values else ():
-        inside = {id(node) for part in _repeated(loop) for node in ast.walk(part)}
+        inside = {id(node) for part in _list_repeated(loop) for node in ast.walk(part)}
         found.update(use for use in values.keys() & inside if id(values[use]) not in inside)
     return frozenset(found)
 
 
-def _repeated(loop: ast.AST) -> list[ast.AST]:
+def _list_repeated(loop: ast.AST) -> list[ast.AST]:
     if isinstance(loop, ast.For):
         return [*loop.body]
     if isinstance(loop, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
@@ -130,7 +130,7 @@ def tools_in_generators(names: Names) -> Iterator[Gap]:
     """Yield generator expressions that call tools and are not taken to their end: every call would be made."""
     if not names.uses_packs and not names.of(ast.Await):
         return
-    taken = set(_taken_whole(names))
+    taken = set(_find_taken_whole(names))
     awaiting = names.tools.around(names.of(ast.Await))
     for node in names.of(ast.GeneratorExp):
         first, *rest = node.generators
@@ -142,7 +142,7 @@ def tools_in_generators(names: Names) -> Iterator[Gap]:
             yield gap(node, "tool in generator")
 
 
-def _taken_whole(names: Names) -> Iterator[int]:
+def _find_taken_whole(names: Names) -> Iterator[int]:
     for call, path in names.calls:
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         if path in TAKE_ALL or method in METHODS_THAT_TAKE_ALL:

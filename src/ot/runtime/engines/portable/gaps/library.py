@@ -229,7 +229,7 @@ _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 
 def imports(names: Names) -> Iterator[Gap]:
     """Yield modules, and names in them, that are missing and whose absence the program does not handle."""
-    handled = _handled_imports(names)
+    handled = _find_handled_imports(names)
     for node in names.of(ast.Import):
         if id(node) not in handled:
             yield from (found for alias in node.names for found in _module(names, node, alias.name))
@@ -239,13 +239,15 @@ def imports(names: Names) -> Iterator[Gap]:
             yield from (found for alias in node.names for found in _name(node, f"{node.module}.{alias.name}"))
 
 
-def _handled_imports(names: Names) -> frozenset[int]:
+def _find_handled_imports(names: Names) -> frozenset[int]:
     """Return the ids of what stands in a try that catches the failure of an import."""
-    tries = [node for node in names.of(ast.Try) if not _IMPORT_ERRORS.isdisjoint(chain(*map(caught, node.handlers)))]
+    tries = [
+        node for node in names.of(ast.Try) if not _IMPORT_ERRORS.isdisjoint(chain(*map(list_caught, node.handlers)))
+    ]
     return frozenset(id(node) for statement in tries for part in statement.body for node in ast.walk(part))
 
 
-def caught(handler: ast.ExceptHandler) -> list[str]:
+def list_caught(handler: ast.ExceptHandler) -> list[str]:
     """Return the names of the exceptions that *handler* catches."""
     return [node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)] if handler.type else []
 
@@ -298,6 +300,6 @@ def special_methods(names: Names) -> Iterator[Gap]:
     """Yield special methods and variables of the program's classes that the engine ignores."""
     for node in names.of(ast.ClassDef):
         for statement in node.body:
-            for name in names.bound_by(statement):
+            for name in names.list_bound(statement):
                 if instead := SPECIAL_METHODS_LACKING.get(name):
                     yield gap(statement, "special method", name=name, instead=instead)

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TypeVar, cast
 
 from ot.runtime.engines.portable.gaps.rules import LAZY, MODULES, NOT_PLAIN, VIEWS
-from ot.runtime.program import BINDING, bound_names
+from ot.runtime.program import BINDING, find_bound_names
 
 Node = TypeVar("Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -64,7 +64,7 @@ class Names:
             if not isinstance(node.ctx, ast.Load):
                 self._bound.setdefault(node.id, []).append(values.get(id(node)))
         binding = (node for kind in BINDING if kind is not ast.alias for node in self.by_type.get(kind, ()))
-        for name in (name for node in binding for name in bound_names(node)):
+        for name in (name for node in binding for name in find_bound_names(node)):
             self._bound.setdefault(name, []).append(None)
 
     def _assignments(self) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -87,7 +87,7 @@ class Names:
         own = {node.attr for node in self.of(ast.Attribute) if not isinstance(node.ctx, ast.Load)}
         for node in self.of(ast.ClassDef):
             own.add("__class__")  # objects of the program have it, though no others do
-            own.update(name for statement in node.body for name in self.bound_by(statement))
+            own.update(name for statement in node.body for name in self.list_bound(statement))
         for call, path in self.calls:
             if path in ("collections.namedtuple", "setattr", "type"):
                 own.update(_words(call))
@@ -98,7 +98,7 @@ class Names:
         return attribute in self.attributes or self.packs_escape
 
     @staticmethod
-    def bound_by(statement: ast.stmt) -> list[str]:
+    def list_bound(statement: ast.stmt) -> list[str]:
         """Return the names that a statement of a class binds."""
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return [statement.name]

@@ -14,7 +14,7 @@ from re import _parser  # pyright: ignore[reportPrivateUsage, reportAttributeAcc
 from typing import Any, Final
 
 from ot.errors import Gap
-from ot.runtime.engines.portable.gaps.library import BUILTINS, LACKING_ATTRIBUTES, METHODS, caught
+from ot.runtime.engines.portable.gaps.library import BUILTINS, LACKING_ATTRIBUTES, METHODS, list_caught
 from ot.runtime.engines.portable.gaps.names import PACK, Names
 from ot.runtime.engines.portable.gaps.rules import FIND_ALL, PATTERNS, SAFE_REPLACEMENT, TAKE_PATTERN, gap
 from ot.runtime.program import outside_functions
@@ -60,10 +60,10 @@ def equal_keys(names: Names) -> Iterator[Gap]:
                     yield gap(key, "equal keys", name=f"{first!r} and {key.value!r}")
 
 
-def caught_asserts(names: Names) -> Iterator[Gap]:
+def find_caught_asserts(names: Names) -> Iterator[Gap]:
     """Yield asserts whose message a handler of the program may read: the engine adds the failed comparison to it."""
     handlers = [handler for handler in names.of(ast.ExceptHandler) if handler.name]
-    if any(name in _CATCH_ASSERT for handler in handlers for name in caught(handler)):
+    if any(name in _CATCH_ASSERT for handler in handlers for name in list_caught(handler)):
         asserts = names.of(ast.Assert)
         yield from (gap(node, "caught assert") for node in asserts if not isinstance(node.test, ast.Constant))
 
@@ -161,7 +161,7 @@ def _rounds_alike(digits: ast.expr) -> bool:
 
 def _sum(names: Names, call: ast.Call) -> Iterator[Gap]:
     items = call.args[0] if call.args else None
-    written, times = _repeated(names.only_value(items) or items)
+    written, times = _read_repetition(names.only_value(items) or items)
     if isinstance(written, (ast.List, ast.Tuple)) and "float" in map(names.kind, written.elts[:_LONGEST_LIST]):
         with suppress(ValueError, TypeError):  # not all of it is written out, or not all of it is a number
             numbers: list[float] = list(ast.literal_eval(written)) if len(written.elts) <= _LONGEST_LIST else [0.0]
@@ -169,7 +169,7 @@ def _sum(names: Names, call: ast.Call) -> Iterator[Gap]:
                 yield gap(call, "sum")
 
 
-def _repeated(items: ast.expr | None) -> tuple[ast.expr | None, int]:
+def _read_repetition(items: ast.expr | None) -> tuple[ast.expr | None, int]:
     """Return the list and the number of ``[0.1] * 10``; anything else is there once."""
     if isinstance(items, ast.BinOp) and isinstance(items.op, ast.Mult):
         for written, times in ((items.left, items.right), (items.right, items.left)):
@@ -203,17 +203,17 @@ def regular_expressions(names: Names) -> Iterator[Gap]:
     """Yield patterns and replacements that mean something else here than in CPython."""
     for call, path in names.calls:
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        compiled = _compiled(names, call.func) if method in FIND_ALL else None
+        compiled = _find_compile(names, call.func) if method in FIND_ALL else None
         function = method if compiled else path.removeprefix("re.")
         if compiled or (path.startswith("re.") and function in TAKE_PATTERN):
             pattern = _text(names, _argument(compiled or call, 0, "pattern"))
-            yield from _checked_pattern(call, pattern, function)
+            yield from _check_pattern(call, pattern, function)
             if function == "sub":
                 text = _text(names, _argument(call, 0 if compiled else 1, "repl"))
                 yield from _replacement(call, text, pattern)
 
 
-def _compiled(names: Names, method: ast.expr) -> ast.Call | None:
+def _find_compile(names: Names, method: ast.expr) -> ast.Call | None:
     """Return the re.compile() whose pattern *method* is looked up in."""
     owner = method.value if isinstance(method, ast.Attribute) else None
     made = names.only_value(owner) or owner
@@ -230,18 +230,18 @@ def _text(names: Names, expr: ast.expr | None) -> str | None:
     return expr.value if isinstance(expr, ast.Constant) and isinstance(expr.value, str) else None
 
 
-def _checked_pattern(call: ast.Call, pattern: str | None, function: str) -> Iterator[Gap]:
+def _check_pattern(call: ast.Call, pattern: str | None, function: str) -> Iterator[Gap]:
     if pattern is None or len(pattern) > _LONGEST_PATTERN:
         return
     wrong = [rule for wrong, rule in PATTERNS.items() if re.search(wrong, pattern)]
     yield from (gap(call, rule) for rule in wrong)
     if not wrong and function in FIND_ALL and _CAN_BE_EMPTY.search(pattern):
-        narrowest, widest = _parsed(pattern).getwidth()
+        narrowest, widest = _parse(pattern).getwidth()
         if narrowest == 0 < widest:
             yield gap(call, "empty match")
 
 
-def _parsed(pattern: str) -> Any:
+def _parse(pattern: str) -> Any:
     """Return CPython's own reading of *pattern*; one that it refuses reads as nothing.
 
     It is private to the standard library, and the only thing that knows how much a pattern can match without matching:
@@ -258,7 +258,7 @@ def _replacement(call: ast.Call, text: str | None, pattern: str | None) -> Itera
         yield gap(call, "replacement")
     elif pattern is not None and len(pattern) <= _LONGEST_PATTERN and "\\" in text:
         numbers = [int(number) for number in re.findall(r"\\(?:g<)?(\d+)", text.replace("\\\\", ""))]
-        if numbers and max(numbers) >= _parsed(pattern).state.groups:
+        if numbers and max(numbers) >= _parse(pattern).state.groups:
             yield gap(call, "group")
 
 
