@@ -21,7 +21,8 @@ RUN uv build --wheel --all-packages --out-dir /dist \
 FROM python:3.12-slim-bookworm
 RUN useradd --create-home --uid 1000 onetool && install --directory --owner onetool /work /work/people /var/log/onetool
 COPY --from=build /opt/onetool /opt/onetool
-ENV PATH=/opt/onetool/bin:$PATH
+# What need not last is in /tmp: deploy/ mounts the rest of the root so that nothing can be written there.
+ENV PATH=/opt/onetool/bin:$PATH XDG_STATE_HOME=/tmp/state
 USER onetool
 WORKDIR /work
 ENTRYPOINT ["onetool"]

@@ -55,8 +55,16 @@ class WorkspaceDirectories:
         _require_apart(self.shared, [*([self._lasting] if self._lasting else []), Path(paths.global_dir)])
 
     def of_operator(self) -> Paths:
-        """Return where the operator's own workspace is: an empty directory, never that of the process."""
-        return self._at(self._passing.new("operator"))
+        """Return where the operator's own workspace is: an empty directory, never that of the process.
+
+        Raises:
+            ConfigError: It cannot be made.
+        """
+        try:
+            return self._at(self._passing.new("operator"))
+        except OSError as error:
+            hint = "set XDG_STATE_HOME to a directory that this user can write to"
+            raise ConfigError(f"no directory can be made for the operator's workspace: {error}", hint=hint) from None
 
     def of(self, principal: str) -> tuple[Paths, Owner]:
         """Return where *principal* works, with the directory made, and what this one alone has.
