@@ -69,7 +69,7 @@ class Calls:
     def __init__(self) -> None:
         self.records: list[CallRecord] = []
 
-    def record_call(self, call: CallRecord) -> None:
+    def finished(self, call: CallRecord) -> None:
         self.records.append(call)
 
     @property

@@ -379,7 +379,7 @@ def test_a_revision_is_nothing_but_a_revision(repo: Path, revision: Any) -> None
     why = (
         "not a commit|three dots"
         if revision in ("HEAD...main", "@{-1}")
-        else "is not a revision|must be text|needs base"
+        else "is not a revision|must be text|requires base"
     )
     for call in (git.log, git.show, lambda revision: git.diff(base=revision, target=revision or "--all")):
         with pytest.raises((ValueError, TypeError), match=why):

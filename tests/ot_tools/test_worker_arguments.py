@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import ot_tools
+from ot_sdk.numbers import check_number
 
 
 @pytest.fixture
@@ -53,11 +54,9 @@ def test_a_text_may_be_blank_where_that_is_said_but_not_empty(arguments: Any) ->
         pytest.param(0, None, ValueError("x must be >= 1, got 0"), id="too small without an end"),
     ],
 )
-def test_what_is_not_a_number_of_these_is_refused(
-    arguments: Any, value: object, most: int | None, expected: Exception
-) -> None:
+def test_what_is_not_a_number_of_these_is_refused(value: object, most: int | None, expected: Exception) -> None:
     with pytest.raises(type(expected)) as refused:
-        arguments.check_number("x", value, 1, most)
+        check_number("x", value, 1, most)
     assert str(refused.value) == str(expected)
 
 
@@ -69,6 +68,6 @@ def test_what_is_none_of_the_choices_is_refused(arguments: Any, value: object) -
 
 def test_what_is_right_is_returned(arguments: Any) -> None:
     assert arguments.check_text("x", "a b", 3) == "a b"
-    assert arguments.check_number("x", 10, 1, 10) == 10
-    assert arguments.check_number("x", 10**9, 1) == 10**9
+    assert check_number("x", 10, 1, 10) == 10
+    assert check_number("x", 10**9, 1) == 10**9
     assert arguments.check_choice("x", "b", ("a", "b")) == "b"

@@ -27,13 +27,13 @@ class FakeServers:
     def replaced(self) -> bool:
         return self.is_replaced
 
-    def shared(self) -> Any:
+    def join_shared(self) -> Any:
         self.asked.append(SHARED)
         if self.problem:
             raise self.problem
         return "socket"
 
-    def shared_if_ready(self) -> Any:
+    def join_shared_if_ready(self) -> Any:
         return "socket" if self.is_ready else None
 
     def alone(self) -> Any:

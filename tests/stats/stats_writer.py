@@ -17,7 +17,7 @@ def main() -> None:
     file, rows, part = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     recorder = Recorder(StatsPlace(file, Stats()))
     for number in range(1, rows + 1):
-        recorder.record_call(CallRecord("t.f", Caller("me", client="writer"), f"{number}", 0.001, "", 7, "worker"))
+        recorder.finished(CallRecord("t.f", Caller("me", client="writer"), f"{number}", 0.001, "", 7, "worker"))
         if number % part == 0:
             while not recorder.flush(30):
                 pass

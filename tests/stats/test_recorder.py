@@ -25,7 +25,7 @@ def test_runs_and_calls_are_written_within_a_second(tmp_path: Path) -> None:
     file = tmp_path / "stats.db"
     one = Recorder(place(file))
     one.run_finished(run_row(time.time()))
-    one.record_call(call(error="ValueError"))
+    one.finished(call(error="ValueError"))
     assert one.flush(5)
     assert ask(file, "SELECT tool, pack, success, error_type, chars_returned, source FROM calls") == [
         ("t.f", "t", 0, "ValueError", 10, "worker")
@@ -38,7 +38,7 @@ def test_runs_and_calls_are_written_within_a_second(tmp_path: Path) -> None:
 def test_nothing_is_touched_when_statistics_are_off(tmp_path: Path) -> None:
     one = Recorder(place(tmp_path / "stats.db", enabled=False))
     one.run_finished(run_row())
-    one.record_call(call())
+    one.finished(call())
     one.note_client(Caller("me", client="client"), lambda: 1, 1)
     one.close()
     assert list(tmp_path.iterdir()) == []
@@ -47,10 +47,10 @@ def test_nothing_is_touched_when_statistics_are_off(tmp_path: Path) -> None:
 
 def test_a_reload_can_move_them(tmp_path: Path) -> None:
     one = Recorder(place(tmp_path / "a.db"))
-    one.record_call(call())
+    one.finished(call())
     assert one.flush(5)
     one.move(place(tmp_path / "b.db"))
-    one.record_call(call())
+    one.finished(call())
     one.close()
     assert (count(tmp_path / "a.db"), count(tmp_path / "b.db")) == (1, 1)
 
@@ -75,7 +75,7 @@ def test_a_client_is_weighed_once_and_off_the_loop(tmp_path: Path) -> None:
 def test_tools_that_do_not_exist_share_one_name(tmp_path: Path) -> None:
     one = Recorder(place(tmp_path / "stats.db"))
     for number in range(5):
-        one.record_call(call(f"made.up_{number}", error="UnknownTool", source=""))
+        one.finished(call(f"made.up_{number}", error="UnknownTool", source=""))
     one.close()
     assert ask(tmp_path / "stats.db", "SELECT DISTINCT tool FROM calls") == [("(unknown)",)]
 
@@ -87,14 +87,14 @@ def test_a_place_that_cannot_be_written_fails_no_call_and_is_told(
     blocked.write_text("not a directory")
     one = Recorder(place(blocked / "stats.db"))
     for _ in range(10_050):
-        one.record_call(call())
+        one.finished(call())
     assert not one.flush(2)
     health: dict[str, Any] = one.health()
     assert (health["status"], health["waiting"], health["lost"]) == ("degraded", 10_000, 50)
     assert "file" in health["error"]
     blocked.unlink()
     assert one.flush(10)
-    one.record_call(call())
+    one.finished(call())
     one.close()
     assert count(blocked / "stats.db") == 10_001
     assert read_figures(blocked / "stats.db", "all", NOW * 2).lost == 50

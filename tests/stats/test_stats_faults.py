@@ -75,12 +75,12 @@ def test_a_file_that_was_cut_off_is_set_aside_and_recording_goes_on(tmp_path: Pa
     file = tmp_path / "stats.db"
     first = Recorder(place(file))
     for _ in range(2000):
-        first.record_call(call())
+        first.finished(call())
     first.close()
     with file.open("r+b") as torn:
         torn.truncate(file.stat().st_size - 5000)
     second = Recorder(place(file))
-    second.record_call(call())
+    second.finished(call())
     second.close()
     assert second.health() == {"status": "ok"}
     assert ask(file, "PRAGMA integrity_check") == [("ok",)]
@@ -95,7 +95,7 @@ def test_a_file_of_something_else_is_set_aside(tmp_path: Path, fault: str) -> No
     with pytest.raises(OSError, match="cannot be read"):
         read_figures(file, "all", time.time())
     recorder = Recorder(place(file))
-    recorder.record_call(call())
+    recorder.finished(call())
     recorder.close()
     assert summary(read_figures(file, "all", time.time()))["total_calls"] == 1
 

@@ -233,7 +233,8 @@ def imported_by(file: Path) -> set[str]:
     nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
-    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"ot", "ot_tools", "mcp_core"}
+    ours = {"ot", "ot_sdk", "ot_tools", "mcp_core"}
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - ours
 
 
 @pytest.mark.scenario("002-09", "002-12")

@@ -68,7 +68,7 @@ class CallRecord(NamedTuple):
 class CallObserver(Protocol):
     """Watches the door; statistics and logs are observers."""
 
-    def record_call(self, call: CallRecord) -> None:
+    def finished(self, call: CallRecord) -> None:
         """Take note of a call that has ended; must be quick and must not raise."""
         ...
 
@@ -406,7 +406,7 @@ class ToolExecutor:
         if logger.isEnabledFor(logging.WARNING if record.error else logging.INFO):
             _log_call(record, message, arguments, value)
         for observer in self._observers:
-            observer.record_call(record)
+            observer.finished(record)
 
 
 class _ToolFacts:

@@ -74,7 +74,7 @@ class Recorder:
         """Keep them there from now on; a reload may say so."""
         self._place = place
 
-    def record_call(self, call: CallRecord) -> None:
+    def finished(self, call: CallRecord) -> None:
         """Take note of a call that has ended."""
         if self._place.settings.enabled:
             self._batches.add(_Call(self._clock(), call))

@@ -130,8 +130,8 @@ async def test_packs_beyond_the_first_ones_and_unknown_ones_share_a_label(
     async with measured(tmp_path) as (_, telemetry):
         assert telemetry.metrics
         for number in range(10):
-            telemetry.metrics.record_call(CallRecord(f"p{number}.x", Caller("a"), "r", 0.1, source="worker"))
-        telemetry.metrics.record_call(CallRecord("made.up", Caller("a"), "r", 0.1, "UnknownTool"))
+            telemetry.metrics.finished(CallRecord(f"p{number}.x", Caller("a"), "r", 0.1, source="worker"))
+        telemetry.metrics.finished(CallRecord("made.up", Caller("a"), "r", 0.1, "UnknownTool"))
         found = await scrape(telemetry)
     packs = {labels[1] for name, labels in found if name == "onetool_calls_total"}
     assert packs == {"p0", "p1", "p2", "(other)"}

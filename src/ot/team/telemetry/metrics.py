@@ -57,7 +57,7 @@ class RunMetrics:
         """Count a run that has ended; errors of runs are a short list of ours."""
         self._of_run(run.engine, run.error_type or "ok").add(run.duration_ms / 1000)
 
-    def record_call(self, call: CallRecord) -> None:
+    def finished(self, call: CallRecord) -> None:
         """Count a call that has ended."""
         self._of_call(self._pack(call), "error" if call.error else "ok").add(call.seconds)
 
