@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from itertools import islice
 
 MAX_ROWS = 10_000
 MAX_AT_ONCE = 2_000
@@ -87,4 +86,5 @@ class Batches[T]:
             if len(self._rows) < MAX_AT_ONCE or self._pause > self._seconds:
                 self._turn.wait_for(lambda: self._urgent or self._closing, self._pause)
             self._urgent = False
-            return list(islice(self._rows, MAX_AT_ONCE))
+            # By number: whoever adds one meanwhile holds no lock, and would end a walk through them.
+            return [self._rows[number] for number in range(min(len(self._rows), MAX_AT_ONCE))]
