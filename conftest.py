@@ -13,18 +13,24 @@ from hypothesis import settings
 
 from cli.command import OneTool
 from scenario_outcomes import ScenarioOutcomes
+from stored_durations import StoredDurations, sort_longest_first
 
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100, database=None)
 settings.load_profile("ci")
 
 OURS = ("OT_", "ONETOOL_")
-LONG = frozenset({"faults", "oauth", "real_clients", "real_servers", "shared_server", "walkthrough", "workers"})
-"""Folders of tests, what takes minutes: begun first, so that files run side by side end together."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run store how long each test takes."""
+    parser.addoption("--store-durations", type=Path, metavar="FILE", help="write the seconds of each test into FILE")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let a session fail when a scenario's tests were all skipped."""
+    """Let a session fail when a scenario's tests were all skipped, and store what tests took if that is asked for."""
     config.pluginmanager.register(ScenarioOutcomes())
+    if (file := config.getoption("--store-durations")) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(StoredDurations(file))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -40,7 +46,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long."""
-    items.sort(key=lambda item: LONG.isdisjoint(item.path.relative_to(Path(__file__).parent).parts))
+    sort_longest_first(items)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -62,7 +68,9 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where homes are made; fixtures that live longer than a test see a home here too, never the developer's."""
     directory = tmp_path_factory.mktemp("homes", numbered=False)
     # A socket's path is short, and that of a test's directory is not.
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="ot", dir="/tmp") as runtime:
+    # A server that was told to end may still have something to write there when it is removed.
+    made = tempfile.TemporaryDirectory(prefix="ot", dir="/tmp", ignore_cleanup_errors=True)
+    with pytest.MonkeyPatch.context() as patch, made as runtime:
         move_home(patch, directory)
         patch.setenv("XDG_RUNTIME_DIR", runtime)
         yield directory

@@ -26,8 +26,9 @@ from benchmarks.four_ways.ways import WAYS, Way
 
 from onetool_chat.chat_client import Message, Say, ToolCall, Turn, Usage
 from onetool_chat.chat_tools import ToolAnswer
+from onetool_chat.errors import BadReply, ChatRefused
 from onetool_chat.settings import Chat
-from ot.errors import BadReply, ChatRefused, ChatUnavailable
+from ot.errors import ChatUnavailable
 from ot.registry.tool_definitions import ToolDefinition
 
 sys.path.append(str(Path(__file__).parents[1]))

@@ -1,11 +1,12 @@
 """Measures what a run costs, with all that may belong to it, and prints what numbers of users take.
 
 python benchmarks/capacity.py [--rounds 9] [--repeat 20] [--engine exact] [--json] [--write]
+python benchmarks/capacity.py --only-principals --rounds 5 --write    # what numbers of people cost
 python benchmarks/capacity.py --kept [--calls 10 --seconds 30 ...]    # the sheet alone, from the kept measurements
 
-CPU is that of all processes together: server, engine, workers, Redis, the other host. What belongs to a run is the
-difference to a run without it, measured in turns. --write keeps the measurements in capacity.json and puts the sheet
-into docs/explanation/scale.md.
+CPU is that of all processes together: server, engine, workers, Redis, PostgreSQL, the other host. What belongs to a run
+is the difference to a run without it, measured in turns. --write keeps the measurements in capacity.json and puts the
+sheet into docs/explanation/scale.md.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.capacity_bed import Bed, bed
+from benchmarks.capacity_principals import measure_principals
 from benchmarks.capacity_sheet import STEPS, Assumptions, Costs, bottlenecks, step
 from benchmarks.capacity_text import put_into, sheet
 
@@ -90,6 +92,8 @@ def measure_cpu(place: Bed, rounds: int, runs: int) -> dict[str, dict[str, float
         for name, (program, parts) in PROGRAMS.items():
             whole = cpu_of(place, lambda program=program: place.run(program), max(4, runs // 4))
             take(f"{name}, CPU ms", (whole - plain) / parts)
+        there = cpu_of(place, lambda: place.run(PROGRAMS["recorded call"][0]), max(4, runs // 4), "postgres")
+        take("ledger entry, CPU ms of PostgreSQL", there / CALLS)
         take("ledger entry, CPU ms", found["recorded call, CPU ms"][-1] - found["worker call, CPU ms"][-1])
     del found["recorded call, CPU ms"]
     return {name: figure(values) for name, values in found.items()}
@@ -98,20 +102,20 @@ def measure_cpu(place: Bed, rounds: int, runs: int) -> dict[str, dict[str, float
 def measure_background(place: Bed, rounds: int, runs: int) -> dict[str, dict[str, float]]:
     """Return what a run in the background takes, on top of the run that asks for it and the one that looks."""
     whole: list[float] = []
-    redis: list[float] = []
+    database: list[float] = []
     for _ in range(WARM_RUNS):
         _ended(place, place.run(IN_BACKGROUND))
-    held = place.redis_bytes()
+    held = place.ledger_bytes()
     for _ in range(rounds):
         plain = cpu_of(place, lambda: place.run("1 + 1"), runs)
-        before, before_redis = place.cpu_ms(), place.cpu_ms("redis")
+        before, before_there = place.cpu_ms(), place.cpu_ms("postgres")
         asked = [place.run(IN_BACKGROUND) for _ in range(runs)]
         looks = sum(_ended(place, id) for id in asked)
         whole.append((place.cpu_ms() - before - (runs + looks) * plain) / runs)
-        redis.append((place.cpu_ms("redis") - before_redis) / runs)
-    grown = [(place.redis_bytes() - held) / rounds / runs]
-    names = "background run, CPU ms", "background run, CPU ms of Redis", "background run, bytes"
-    return dict(zip(names, map(figure, (whole, redis, grown)), strict=True))
+        database.append((place.cpu_ms("postgres") - before_there) / runs)
+    grown = [(place.ledger_bytes() - held) / rounds / runs]
+    names = "background run, CPU ms", "background run, CPU ms of PostgreSQL", "background run, bytes"
+    return dict(zip(names, map(figure, (whole, database, grown)), strict=True))
 
 
 def _ended(place: Bed, id: str) -> int:
@@ -153,10 +157,10 @@ def measure_worker_memory(place: Bed) -> dict[str, dict[str, float]]:
 
 
 def measure_bytes(place: Bed) -> dict[str, dict[str, float]]:
-    """Return what runs send, and what they leave on disk and in Redis."""
+    """Return what runs send, and what they leave on disk and in PostgreSQL."""
     network: list[float] = []
     stored: list[float] = []
-    events, entries = _kept(place, "stats/stats.db"), place.redis_bytes()
+    events, entries = _kept(place, "stats/stats.db"), place.ledger_bytes()
     for number in range(MANY):
         place.run(f"near.note(text='{number}')")
         network.append(place.sent + place.received)
@@ -164,7 +168,7 @@ def measure_bytes(place: Bed) -> dict[str, dict[str, float]]:
     figures = {
         "run, bytes sent and received": network,
         "run, bytes of statistics": [(_kept(place, "stats/stats.db") - events) / MANY],
-        "ledger entry, bytes": [(place.redis_bytes() - entries) / MANY],
+        "ledger entry, bytes": [(place.ledger_bytes() - entries) / MANY],
     }
     results = place.home / ".onetool" / "tmp"
     for _ in range(5):
@@ -211,11 +215,16 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
             place.run(program)
         check_counting(place)
         figures = measure_cpu(place, asked.rounds, asked.repeat) | figures
-        if "worker" in place.processes:
-            figures |= measure_background(place, asked.rounds, max(5, asked.repeat // 2))
+        figures |= measure_background(place, asked.rounds, max(5, asked.repeat // 2))
         figures |= measure_memory(place, 3) | measure_bytes(place)
     about = {"engine": asked.engine, "rounds": asked.rounds, "runs": asked.repeat, "python": platform.python_version()}
-    return {"about": about, "figures": figures}
+    return {"about": about, "figures": figures, "principals": principals_of(asked)}
+
+
+def principals_of(asked: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return what numbers of people cost."""
+    numbers = [int(number) for number in asked.principals.split(",") if number]
+    return measure_principals(numbers, asked.rounds, asked.engine)
 
 
 def options() -> argparse.ArgumentParser:
@@ -224,6 +233,8 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=9, help="rounds, each of everything in turns")
     parser.add_argument("--repeat", type=int, default=20, help="runs of each kind in a round")
     parser.add_argument("--engine", default="exact", help="exact or portable")
+    parser.add_argument("--principals", default="1,1000,5000", help="numbers of people that a server knows")
+    parser.add_argument("--only-principals", action="store_true", help="measure these alone; the rest is kept")
     parser.add_argument("--kept", action="store_true", help="measure nothing: use what is kept in capacity.json")
     parser.add_argument("--json", action="store_true", help="print measurements and sheet as JSON")
     parser.add_argument("--write", action="store_true", help="keep the measurements, and put the sheet into the page")
@@ -237,7 +248,9 @@ def main() -> None:
     """Measure and print."""
     asked = options().parse_args()
     given = Assumptions(**{one.name: getattr(asked, one.name) for one in fields(Assumptions)})
-    measured = json.loads(KEPT.read_text()) if asked.kept else measure(asked)
+    measured = json.loads(KEPT.read_text()) if asked.kept or asked.only_principals else measure(asked)
+    if asked.only_principals:
+        measured["principals"] = principals_of(asked)
     if asked.write:
         KEPT.write_text(json.dumps(measured, indent=1) + "\n")
         PAGE.write_text(put_into(PAGE.read_text(encoding="utf-8"), sheet(measured, Assumptions())), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What capacity is measured on: a team's server, Redis, a host for packs and a worker, each a process of its own."""
+"""What capacity is measured on: a team's server, Redis, PostgreSQL, a host for packs and a worker, in processes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(1, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(1, str(Path(__file__).parents[1] / "plugins" / "onetool-team" / "tests"))
 
 from benchmarks.http_ratio import META, MODERN
 from benchmarks.process_costs import cpu_ns, pss_bytes
-from redis import Redis
 
-from ot.team.auth.static_tokens import new_token, token_hash
+from onetool_team.auth.static_tokens import new_token, token_hash
+from postgres_server import PostgresServer, postgres_server
 from state.redis_process import running_redis
 
 ROOT = Path(__file__).parents[1]
@@ -62,7 +63,7 @@ CONFIG = """
 engines: {{use: {engine}}}
 policy: {{allow: ["near.*", "far.*"]}}
 servers: {{far: {{url: "{far}", headers: {{Authorization: "Bearer {far_token}"}}}}}}
-state: {{redis: "{redis}", keys: ["{key}"]}}
+state: {{redis: "{redis}", postgres: "{postgres}", keys: ["{key}"]}}
 limits: {{calls: 1000}}
 http:
   workspaces: {{each: "{people}"}}
@@ -81,7 +82,7 @@ class Bed:
     port: int
     token: str
     processes: dict[str, int]
-    redis_url: str
+    postgres: PostgresServer | None
     sent: int = 0
     received: int = 0
     _connection: http.client.HTTPConnection | None = field(default=None, repr=False)
@@ -111,9 +112,13 @@ class Bed:
             time.sleep(0.1)
         raise RuntimeError("the server is not ready")
 
+    def as_another(self, token: str) -> Bed:
+        """Return the same for whoever has *token*, with a connection of its own."""
+        return Bed(self.home, self.port, token, self.processes, self.postgres)
+
     def another(self) -> Bed:
         """Return the same with a connection of its own."""
-        return Bed(self.home, self.port, self.token, self.processes, self.redis_url)
+        return Bed(self.home, self.port, self.token, self.processes, self.postgres)
 
     def cpu_ms(self, *names: str) -> float:
         """Return the CPU time so far of the named processes, or of all."""
@@ -123,11 +128,11 @@ class Bed:
         """Return the memory of the named processes, or of all."""
         return pss_bytes(self._pids(names)) / (1 << 20)
 
-    def redis_bytes(self) -> int:
-        """Return what Redis holds now."""
-        client: Any = Redis
-        with client.from_url(self.redis_url) as redis:
-            return int(redis.info("memory")["used_memory"])
+    def ledger_bytes(self) -> int:
+        """Return what the ledger takes on disk now, with its indexes."""
+        asked = "SELECT sum(pg_total_relation_size(relid)) FROM pg_stat_user_tables WHERE schemaname = 'onetool'"
+        assert self.postgres is not None, "it is measured with workers"
+        return int(self.postgres.run(asked))
 
     def _pids(self, names: Sequence[str]) -> list[int]:
         return [pid for name, pid in self.processes.items() if not names or name in names]
@@ -158,35 +163,37 @@ def _text(data: str) -> str:
 
 @contextmanager
 def bed(engine: str) -> Generator[Bed]:
-    """Yield everything, started; the worker only where this release has one."""
+    """Yield everything, started."""
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         redis = stack.enter_context(running_redis())
         assert redis.process is not None
-        there = _home(root / "there", "far", f"engines: {{use: {engine}}}\n")
-        far = _started(stack, there, "serve", "--http", "0", "--json", "--packs", "far")
+        postgres = stack.enter_context(postgres_server("fsync=on"))
+        there = make_home(root / "there", "far", f"engines: {{use: {engine}}}\n")
+        far = start_process(stack, there, "serve", "--http", "0", "--json", "--packs", "far")
         token = new_token()
         config = CONFIG.format(
             engine=engine, far=far.told["url"], far_token=Path(far.told["token_file"]).read_text().strip(),
-            redis=redis.url, hash=token_hash(token), key=secrets.token_hex(32), people=root / "people",
+            redis=redis.url, postgres=postgres.address,
+            hash=token_hash(token), key=secrets.token_hex(32), people=root / "people",
         )  # fmt: skip
-        here = _home(root / "here", "near", config)
-        server = _started(stack, here, "serve", "--http", "0", "--json")
+        here = make_home(root / "here", "near", config)
+        server = start_process(stack, here, "serve", "--http", "0", "--json")
         processes = {"server": server.pid, "redis": redis.process.pid, "far": far.pid}
-        if "worker" in _commands():
-            processes["worker"] = _started(stack, here, "worker", "--json").pid
-        place = Bed(here, int(server.told["url"].split(":")[2].split("/")[0]), token, processes, redis.url)
+        processes["postgres"] = postgres.processes()[0].pid
+        processes["worker"] = start_process(stack, here, "worker", "--json").pid
+        place = Bed(here, int(server.told["url"].split(":")[2].split("/")[0]), token, processes, postgres)
         place.wait_until_ready()
         yield place
 
 
 @dataclass(frozen=True)
-class _Started:
+class Started:
     pid: int
     told: dict[str, Any]
 
 
-def _home(home: Path, pack: str, config: str) -> Path:
+def make_home(home: Path, pack: str, config: str) -> Path:
     """Return a home directory with a pack and a configuration."""
     tools = home / ".onetool" / "tools" / pack
     tools.mkdir(parents=True)
@@ -195,7 +202,7 @@ def _home(home: Path, pack: str, config: str) -> Path:
     return home
 
 
-def _started(stack: ExitStack, home: Path, *arguments: str) -> _Started:
+def start_process(stack: ExitStack, home: Path, *arguments: str) -> Started:
     """Start a command of ours, and return what it says once it is ready."""
     environment = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT / "src")}
     errors = (home / "errors.txt").open("wb")
@@ -210,10 +217,4 @@ def _started(stack: ExitStack, home: Path, *arguments: str) -> _Started:
     line = process.stdout.readline()
     if not line:
         raise RuntimeError((home / "errors.txt").read_text())
-    return _Started(process.pid, json.loads(line))
-
-
-def _commands() -> str:
-    from ot.cli import command_table  # noqa: PLC0415 - which commands there are is asked when the bed is made
-
-    return Path(command_table.__file__).read_text()
+    return Started(process.pid, json.loads(line))

@@ -68,7 +68,8 @@ class Costs:
     stored_ms: float
     background_ms: float
     redis_run_ms: float
-    redis_background_ms: float
+    postgres_entry_ms: float
+    postgres_background_ms: float
     entry_bytes: float
 
     @classmethod
@@ -87,7 +88,8 @@ class Costs:
             stored_ms=median("stored result, CPU ms"),
             background_ms=median("background run, CPU ms"),
             redis_run_ms=median("run, CPU ms of Redis"),
-            redis_background_ms=median("background run, CPU ms of Redis"),
+            postgres_entry_ms=median("ledger entry, CPU ms of PostgreSQL"),
+            postgres_background_ms=median("background run, CPU ms of PostgreSQL"),
             entry_bytes=median("ledger entry, bytes"),
         )
 
@@ -108,6 +110,7 @@ class Step:
     own_machines: int
     background_per_second: float
     redis_cores: float
+    postgres_cores: float
     results_gb: float
     events_gb: float
     ledger_gb: float
@@ -127,7 +130,7 @@ def step(users: int, costs: Costs, given: Assumptions) -> Step:
     further = peak * given.calls * max(0.0, costs.remote_ms - costs.worker_ms) / 1000 / given.load
     waiting = peak * given.seconds * given.run_mb * MB / GB
     own = users * given.active * given.at_once * given.own * given.own_mb * MB / GB
-    redis = peak * (costs.redis_run_ms + given.background * costs.redis_background_ms) / 1000
+    recorded = given.writes * costs.postgres_entry_ms + given.background * costs.postgres_background_ms
     return Step(
         users=users,
         runs_per_second=a_day / DAY,
@@ -140,7 +143,8 @@ def step(users: int, costs: Costs, given: Assumptions) -> Step:
         machines=math.ceil(max(cores / given.cores, waiting / given.machine_gb)) + 1,
         own_machines=math.ceil(own / given.machine_gb) if own > given.machine_gb / 2 else 0,
         background_per_second=peak * given.background,
-        redis_cores=redis,
+        redis_cores=peak * costs.redis_run_ms / 1000,
+        postgres_cores=peak * recorded / 1000 / given.load,
         results_gb=a_day * given.stored * given.stored_kb * KB / GB,
         events_gb=a_day * given.event_kb * KB / GB,
         ledger_gb=a_day * given.writes * costs.entry_bytes * given.ledger_days / GB,
@@ -168,7 +172,7 @@ def bottlenecks(costs: Costs, given: Assumptions) -> Sequence[Bottleneck]:
         Bottleneck(
             "memory of one machine, by processes that each user has alone",
             carried(one.own_gb, given.machine_gb),
-            "serve these tools over HTTP; workers are shared where no secret is a user's own",
+            "serve these tools over HTTP; lower workers.idle_seconds",
         ),
         Bottleneck(
             "memory of one machine, by programs that wait",
@@ -176,9 +180,9 @@ def bottlenecks(costs: Costs, given: Assumptions) -> Sequence[Bottleneck]:
             "more replicas; background runs for what takes minutes",
         ),
         Bottleneck(
-            "memory of one Redis, by the ledger's entries",
-            carried(one.ledger_gb, given.machine_gb),
-            "fewer `ledger.days`; several deployments, each with its Redis",
+            "cores of the machine of one PostgreSQL",
+            carried(one.postgres_cores, given.cores),
+            "several deployments, each with its PostgreSQL",
         ),
         Bottleneck("cores of one machine", carried(one.cores, given.cores), "more replicas behind the balancer"),
         Bottleneck(

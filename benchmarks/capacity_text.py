@@ -19,22 +19,25 @@ from benchmarks.capacity_sheet import (
     step,
 )
 
+PEOPLE = "By the people that a server knows, 50 of them at work, in turns with a server for one:"
 START, END = "<!-- capacity: begin -->", "<!-- capacity: end -->"
 ENGINES = (
     ("programs", "the pool of one server", "the pool of each replica", "the same; several deployments"),
     ("packs", "local workers", "local workers, shared", "MCP servers over HTTP for the large ones"),
-    ("background runs", "tasks of the server", "docket on Redis, `onetool worker`", "a Redis for each deployment"),
+    ("background runs", "none, or as to the right", "PostgreSQL, `onetool worker`", "a PostgreSQL for each deployment"),
     ("results", "files", "an object store", "an object store"),
     ("statistics", "SQLite", "OpenTelemetry to Postgres or Parquet", "OpenTelemetry to ClickHouse"),
-    ("ledger, quotas", "SQLite and memory", "Redis", "a Redis for each deployment"),
+    ("ledger", "SQLite", "PostgreSQL", "a PostgreSQL for each deployment"),
+    ("quotas", "memory", "Redis", "a Redis for each deployment"),
 )
 
 
 def sheet(measured: Mapping[str, Any], given: Assumptions) -> str:
     """Return all tables, from what was measured."""
     costs = Costs.of(measured["figures"])
-    parts = [_measured(measured), _steps(costs, given), _first(bottlenecks(costs, given)), _engines()]
-    return "\n\n".join(parts)
+    parts = [_measured(measured), principals_table(measured.get("principals", ()))]
+    parts += [_steps(costs, given), _first(bottlenecks(costs, given)), _engines()]
+    return "\n\n".join(filter(None, parts))
 
 
 def _measured(measured: Mapping[str, Any]) -> str:
@@ -42,6 +45,16 @@ def _measured(measured: Mapping[str, Any]) -> str:
     rows = [f"| {name} | {_interval(Figure.of(found))} |" for name, found in measured["figures"].items()]
     head = f"Measured with the {about['engine']} engine, the median of {about['rounds']} rounds and its 90 % interval:"
     return "\n".join([head, "", "| one | costs |", "|---|---|", *rows])
+
+
+def principals_table(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of the page."""
+    if not found:
+        return ""
+    names = [name for name in found[0] if name != "principals"]
+    rows = [f"| {name} | {' | '.join(f'{one[name]:g}' for one in found)} |" for name in names]
+    columns = " | ".join(f"{one['principals']:,}" for one in found)
+    return "\n".join([PEOPLE, "", f"| people | {columns} |", f"|---{'|---' * len(found)}|", *rows])
 
 
 def _interval(figure: Figure) -> str:
@@ -62,6 +75,7 @@ def _steps(costs: Costs, given: Assumptions) -> str:
         ("memory of users' own processes", lambda one: gb(one.own_gb)),
         ("background runs per second at the peak", lambda one: short(one.background_per_second)),
         ("cores of Redis at the peak", lambda one: short(one.redis_cores)),
+        ("cores of PostgreSQL at the peak", lambda one: short(one.postgres_cores)),
         ("results stored a day", lambda one: gb(one.results_gb)),
         ("events a day", lambda one: gb(one.events_gb)),
         (f"ledger of {short(given.ledger_days)} days", lambda one: gb(one.ledger_gb)),

@@ -9,13 +9,14 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import ot_tools
 from ot.build import BUNDLED, IN_WORKERS
 from ot.introspect.listing import docstring_parts
 from ot.registry.bundled_extensions import bundled_extensions
 from ot.registry.installed_source import installed_packs
 from ot.registry.tool import Tool, signature_text
 from ot.registry.tool_registry import Pack
-from ot.server.run_description import BUNDLED_TOOLS, brief_tools
+from ot.server.run_description import BUNDLED_TOOLS
 
 PAGES = Path(__file__).parent / "reference" / "packs"
 BY_HAND = frozenset({"file"})
@@ -31,9 +32,15 @@ def pages() -> dict[str, str]:
 def brief() -> str:
     """Return the tools of the bundled packs in brief, a line for each pack."""
     guides = [pack for pack in installed_packs() if pack.name == "guide"]
-    lines = {pack.name: brief_tools(pack.tools.values()) for pack in (*_packs(), *guides)}
+    lines = {pack.name: " ".join(map(_brief_call, pack.tools.values())) for pack in (*_packs(), *guides)}
     lines["proj"] = "path(name) list"
     return "".join(f"{name}: {line}\n" for name, line in sorted(lines.items()))
+
+
+def _brief_call(tool: Tool) -> str:
+    """Return the name of *tool*, with the parameters that a call must give."""
+    required = ",".join(each.name for each in tool.parameters if each.required)
+    return f"{tool.name}({required})" if required else tool.name
 
 
 def _packs() -> list[Pack]:
@@ -41,7 +48,7 @@ def _packs() -> list[Pack]:
 
 
 def _page(pack: Pack, main: Path | None) -> str:
-    file = main or IN_WORKERS.parent / f"{pack.name}.py"
+    file = main or Path(ot_tools.__file__).parent / f"{pack.name}.py"
     tree = ast.parse(file.read_bytes())
     about, _, more = (ast.get_docstring(tree) or "").partition("\n\n")
     parts = [f"# {pack.name}", about, *([more] if more else []), "\n".join(_facts(pack, main))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import UnionType
 from typing import Any, Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le
@@ -46,6 +47,8 @@ def _lines(key: SettingKey) -> Iterator[str]:
 
 def _kind(key: SettingKey) -> str:
     kind: Any = key.field.annotation
+    if get_origin(kind) is UnionType and get_args(kind)[0] in KINDS:
+        kind = get_args(kind)[0]  # the other one is None, for what is not set
     origin = get_origin(kind)
     if origin is Literal:
         return "one of " + ", ".join(f"`{choice}`" for choice in get_args(kind))

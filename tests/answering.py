@@ -13,8 +13,8 @@ from typing import Any
 
 from ot.execution.waiting_questions import WaitingQuestions
 from pace import PATIENCE
+from proxied.desk import until
 from server.shared_host import SECONDS, SharedHost, shared_host
-from servers.desk import until
 
 WRITE = "file.write(path='a.txt', content='new')\n'written'"
 """A program that asks on the host below."""

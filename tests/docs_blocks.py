@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from checkout import ROOT
+
 DOCS = ROOT / "docs"
 BLOCK = re.compile(
     r"^(?:[ ]*<!-- not run: (?P<why>.+?) -->\n\n?)?"

@@ -20,23 +20,17 @@ import itertools
 import json
 import os
 import select
-import signal
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-import warm_start
-from warm_start import WarmProcess
+from server_process import ServerProcess
 
 HANDSHAKE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "wire", "version": "1"}}
 CHUNK = 1 << 16
-PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class ServerGone(Exception):
@@ -87,84 +81,14 @@ class WireReply:
         return (self.result.get("_meta") or {}).get("onetool") or {}
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """What a process and those below it hold."""
-
-    fds: int
-    threads: int
-    children: tuple[int, ...]
-    rss_mb: float
-
-
-@dataclass(frozen=True)
-class ProcessStat:
-    """One process as /proc tells of it."""
-
-    pid: int
-    parent: int
-    session: int
-    threads: int
-    rss_mb: float
-
-
-def process_stat(pid: int) -> ProcessStat | None:
-    """Return the process *pid*, or nothing when it has gone or is only waiting to be buried."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:  # noqa: PTH123 - sampled a hundred times a second
-            # The name may hold spaces and brackets; fields count from behind its last one.
-            fields = file.read().rpartition(b") ")[2].split()
-    except OSError:
-        return None
-    parent, session, threads, pages = (int(fields[index]) for index in (1, 3, 17, 21))
-    # The first thread of a killed process may be over while another still takes in a last read.
-    if fields[0] in (b"Z", b"X") and threads <= 1:
-        return None
-    return ProcessStat(pid, parent, session, threads, pages * PAGE / (1 << 20))
-
-
-def process_tree(root: int) -> list[ProcessStat]:
-    """Return *root* and what it has started: its descendants, and orphans that stayed in its session."""
-    stats = [stat for name in os.listdir("/proc") if name.isdigit() and (stat := process_stat(int(name)))]  # noqa: PTH208 - as above
-    members = {root}
-    grown = True
-    while grown:
-        below = {s.pid for s in stats if s.parent in members or s.session == root}
-        grown = not below <= members
-        members |= below
-    return [stat for stat in stats if stat.pid in members]
-
-
-def _start_cold(
-    args: Sequence[str], *, cwd: Path | None, env: Mapping[str, str] | None, stderr: int, memory_bytes: int | None
-) -> subprocess.Popen[bytes]:
-    command = list(args)
-    if memory_bytes:
-        command = ["/bin/sh", "-c", 'ulimit -v "$0" && exec "$@"', str(memory_bytes >> 10), *command]
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        cwd=cwd,
-        env=None if env is None else dict(env),
-        start_new_session=True,
-        bufsize=0,
-    )
-
-
-class WireServer:
+class WireServer(ServerProcess):
     """A server process at the other end of two pipes."""
 
-    def __init__(self, process: subprocess.Popen[bytes] | WarmProcess, stderr: Any, *, reading: bool = True) -> None:
-        """Take over a started process; use ``start``."""
-        assert process.stdin
-        assert process.stdout
-        self._process = process
-        self._stderr = stderr
-        self._last_words = ""
-        self._stdin = process.stdin.fileno()
-        self._stdout = process.stdout.fileno()
+    def __init__(self, args: Sequence[str], *, reading: bool = True, **how: Any) -> None:
+        """Start *args*; use ``start``."""
+        super().__init__(args, **how)
+        self._stdin = self.input.fileno()
+        self._stdout = self.output.fileno()
         os.set_blocking(self._stdin, False)
         self._ids = itertools.count(1)
         self._news = threading.Condition()
@@ -200,10 +124,7 @@ class WireServer:
 
         *memory_bytes* bounds its address space (``ulimit -v``).
         """
-        stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
-        begin = warm_start.start if warm and warm_start.can_be_warm(args) else _start_cold
-        process = begin(args, cwd=cwd, env=env, stderr=stderr.fileno(), memory_bytes=memory_bytes)
-        server = cls(process, stderr, reading=reading)
+        server = cls(args, reading=reading, cwd=cwd, env=env, memory_bytes=memory_bytes, warm=warm)
         if handshake:
             try:
                 server.initialize()
@@ -211,14 +132,6 @@ class WireServer:
                 server.kill()
                 raise
         return server
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # ---------------------------------------------------------------- talking
 
@@ -296,7 +209,7 @@ class WireServer:
             if len(self.answers.get(number, ())) > nth:
                 return self.answers[number][nth]
         if self._ended:
-            raise ServerGone(f"no answer to {number}: exit code {self._process.poll()}\n{self.stderr_text()[-2000:]}")
+            raise ServerGone(f"no answer to {number}: exit code {self.process.poll()}\n{self.stderr_text()[-2000:]}")
         raise TimeoutError(f"no answer to request {number} in {timeout} s")
 
     def read_line(self, timeout: float = 30.0) -> bytes:
@@ -315,20 +228,6 @@ class WireServer:
     def resume_reading(self) -> None:
         """Take the server's output again."""
         self._may_read.set()
-
-    def stderr_text(self) -> str:
-        """Return all that the server has written to standard error, also after it was closed."""
-        if self._stderr.closed:
-            return self._last_words
-        return os.pread(self._stderr.fileno(), os.fstat(self._stderr.fileno()).st_size, 0).decode(errors="replace")
-
-    def wait_for_stderr(self, words: str, seconds: float = 30.0) -> None:
-        """Return once the server has written *words* to standard error."""
-        end = time.monotonic() + seconds
-        while words not in (said := self.stderr_text()):
-            if time.monotonic() > end:
-                raise TimeoutError(f"standard error does not say {words!r} within {seconds} s: {said}")
-            time.sleep(0.01)
 
     def _read(self) -> None:
         parts: list[bytes] = []
@@ -356,70 +255,19 @@ class WireServer:
                 self.answers.setdefault(message.get("id"), []).append(WireReply(message, line, time.monotonic()))
             self._news.notify_all()
 
-    # ---------------------------------------------------------------- the process
-
-    @property
-    def pid(self) -> int:
-        """The server's process id, which is also its session's."""
-        return self._process.pid
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process.poll() is None
-
-    def rss_mb(self) -> float:
-        """Return the resident memory of the server alone, in MiB."""
-        stat = process_stat(self.pid)
-        return stat.rss_mb if stat else 0.0
-
-    def fds(self) -> list[str]:
-        """Return what the server's descriptors lead to."""
-        found: list[str] = []
-        for entry in Path(f"/proc/{self.pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                found.append(f"{entry.name}: {entry.readlink()}")
-        return sorted(found)
-
-    def threads(self) -> int:
-        """Return how many threads the server has."""
-        stat = process_stat(self.pid)
-        return stat.threads if stat else 0
-
-    def children(self) -> tuple[int, ...]:
-        """Return the processes below the server, and orphans of its session."""
-        return tuple(stat.pid for stat in process_tree(self.pid) if stat.pid != self.pid)
-
-    def snapshot(self) -> Snapshot:
-        """Return what the server holds now."""
-        return Snapshot(len(self.fds()), self.threads(), self.children(), self.rss_mb())
+    # ---------------------------------------------------------------- the end
 
     def close_stdin(self) -> None:
         """Close the server's input, which asks it to end."""
-        assert self._process.stdin
-        with contextlib.suppress(BrokenPipeError), self._writing:
-            self._process.stdin.close()
+        with self._writing:
+            super().close_stdin()
 
-    def close(self, timeout: float = 30.0) -> int:
-        """Close the input, wait for the server to end by itself, and return its exit code; kill it if it does not."""
+    def _ask_to_end(self) -> None:
         self.close_stdin()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout)
-        return self.kill()
 
-    def kill(self, number: int = signal.SIGKILL) -> int:
-        """Send a signal to the server and all of its session, bury it, and return its exit code."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
-        code = self._process.wait(30)
+    def _heard_out(self) -> None:
         self._may_read.set()
         self._reader.join(30)
-        self.close_stdin()
-        assert self._process.stdout
-        self._process.stdout.close()
-        self._last_words = self.stderr_text()
-        self._stderr.close()
-        return code
 
 
 class NotStrict(ValueError):

@@ -23,6 +23,7 @@ LOOK_SECONDS = 0.005
 STEPS = 100_000
 STARTS = 10
 TICKS_PER_SECOND = 100
+COMPUTED_SECONDS = 0.1
 
 
 @dataclass
@@ -82,6 +83,14 @@ def busy_seconds() -> float:
     for _ in range(STARTS):
         subprocess.run([sys.executable, "-I", "-S", "-c", ""], check=True)
     return time.perf_counter() - started
+
+
+def times_as_slow() -> float:
+    """Return how many times as long computing takes now as on a machine that does nothing else."""
+    started, before = time.perf_counter(), time.thread_time()
+    while (computed := time.thread_time() - before) < COMPUTED_SECONDS:
+        pass
+    return (time.perf_counter() - started) / computed
 
 
 @contextmanager

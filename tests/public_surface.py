@@ -31,10 +31,10 @@ from ot.config.paths import Paths
 from ot.config.sections import whole_model
 from ot.output.result_blobs import ResultMeta
 from ot.output.result_files import SUFFIXES
+from ot.proxied import pin_books
 from ot.registry.tool import signature_text
 from ot.server.mcp_server import OneUser, build_server
 from ot.server.run_description import SANDBOX
-from ot.servers import definition_pins
 from ot.stats import schema
 from ot.workspace import Workspace
 from ot_sdk.wire import PROTOCOL
@@ -205,7 +205,9 @@ def _distribution() -> dict[str, Any]:
         "requires-python": project["requires-python"],
         "commands": project["scripts"],
         "extras": sorted(project["optional-dependencies"]),
-        "entry points": sorted([hooks.COMMANDS, hooks.OBSERVERS, hooks.PACKS, hooks.SETTINGS, hooks.STORES]),
+        "entry points": sorted(
+            [hooks.COMMANDS, hooks.EDGES, hooks.FINDINGS, hooks.OBSERVERS, hooks.PACKS, hooks.SETTINGS, hooks.STORES]
+        ),
     }
 
 
@@ -237,7 +239,7 @@ async def _run_and_packs(directory: Path) -> tuple[dict[str, Any], dict[str, Any
 
 
 def _formats() -> dict[str, Any]:
-    pins = definition_pins._plain(definition_pins.PinBook("server"))
+    pins = pin_books.json_of_book(pin_books.PinBook("server"))
     return {
         "configuration": {"version": VERSION},
         "pins": {"version": pins["version"], "keys": sorted(pins)},

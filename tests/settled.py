@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from mcp_wire import WireServer, process_tree
+from mcp_wire import WireServer
 from ot.config.models import ExactEngineSettings
 from pace import wait_while
+from server_process import process_tree
 
 PIDFD = "anon_inode:[pidfd]"
 STATISTICS = "stats.db-shm"

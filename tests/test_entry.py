@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from checkout import ROOT
 from cli.command import OneTool
 from ot.version import installed_version
 
@@ -69,6 +71,13 @@ def test_without_the_distribution_the_version_is_unknown(tmp_path: Path, monkeyp
     assert installed_version.__wrapped__() == "0+unknown"
     (tmp_path / "onetool_run-1.2rc1.dist-info").mkdir()
     assert installed_version.__wrapped__() == "1.2rc1"
+
+
+def test_who_works_in_the_checkout_has_its_packs() -> None:
+    for folder in (ROOT, ROOT / "packs"):
+        command = [str(Path(sys.executable).with_name("onetool")), "list", "--json"]
+        listed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        assert {"file", "rg"} <= {pack["name"] for pack in json.loads(listed.stdout)}
 
 
 @pytest.mark.parametrize("argument", ["--version", "--help"])

@@ -20,7 +20,7 @@ STEP = 4
 """Columns by which a class is drawn to the right of its parent."""
 
 
-def test_the_drawing_is_the_tree() -> None:
+def test_the_errors_page_draws_the_real_tree() -> None:
     classes = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, OneToolError)]
     tree = {kind.__name__: kind.__base__.__name__ for kind in classes if kind.__base__}
     assert sorted(_drawn()) == sorted(tree.items())

@@ -11,11 +11,14 @@ import pytest
 from checkout import PLUGINS, ROOT
 from cli.command import OneTool
 from ot import extras, hooks, stores
-from ot.cli.command_table import COMMANDS, all_commands
+from ot.cli.command_table import OURS, all_commands, read_rows
+from ot.cli.diagnosis.setup import plugin_findings
+from ot.config.load import load_config
 from ot.config.project_rules import project_rule
 from ot.config.sections import SettingsInvalid, read_settings, unused_sections
+from ot.config.trust import Trust
 from ot.errors import ConfigError
-from run_app import running_app, value_of
+from run_app import paths_in, running_app, value_of
 
 ROWS = """
 # rows of a plugin
@@ -81,17 +84,19 @@ def test_a_path_is_read_once(site: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_commands_of_plugins_stand_below_ours_and_take_no_name_of_ours(site: Path) -> None:
+    ours = all_commands()
     install(site, "[onetool.commands]\nwave = waving\n", imported="", commands_ini=ROWS)
     commands = all_commands()
     assert commands["Everyday"][-1] == ("wave", "waving.cli:wave", "Wave at somebody.", "onetool wave Ada")
     assert [row for rows in commands.values() for row in rows if row[0] in ("run", "nothing")] == [
-        row for rows in COMMANDS.values() for row in rows if row[0] == "run"
+        row for rows in ours.values() for row in rows if row[0] == "run"
     ]
 
 
 def test_a_plugin_whose_rows_are_missing_has_no_commands(site: Path) -> None:
+    ours = all_commands()
     install(site, "[onetool.commands]\nwave = waving\n", imported="")
-    assert all_commands() == COMMANDS
+    assert all_commands() == ours
 
 
 def test_a_command_that_an_extra_brings_is_said_to(site: Path, onetool: OneTool) -> None:
@@ -193,6 +198,21 @@ async def test_an_observer_is_told_of_calls_and_its_faults_end_no_run(
     assert "the observer calls failed" in said
 
 
+# ---------------------------------------------------------------- findings
+
+
+@pytest.mark.anyio
+async def test_what_a_plugin_found_out_is_told_and_its_faults_are_findings(site: Path, tmp_path: Path) -> None:
+    made = "async def look(loaded):\n    return [('state', bool(loaded))]\n"
+    install(site, "[onetool.findings]\nlook = waving.findings:look\nbad = waving.gone:look\n", findings_py=made)
+    paths = paths_in(tmp_path, {})
+    found = await plugin_findings(load_config(paths, Trust(paths.global_dir)))
+    assert ("state", True) in found
+    assert any("waving could not be looked at: ModuleNotFoundError" in getattr(one, "text", "") for one in found)
+    sys.modules.pop("waving")
+    sys.modules.pop("waving.findings")
+
+
 # ---------------------------------------------------------------- the rule
 
 
@@ -208,9 +228,10 @@ def test_every_extra_that_is_named_exists_and_brings_what_is_said() -> None:
     from tomllib import loads
 
     known = loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    assert {*extras.COMMANDS.values(), *extras.SECTIONS.values(), *extras.STORES.values()} <= known.keys()
-    assert extras.COMMANDS.keys() == {row[0] for rows in all_commands().values() for row in rows} - {
-        row[0] for rows in COMMANDS.values() for row in rows
-    }
+    named = (extras.COMMANDS, extras.EDGES, extras.SECTIONS, extras.STORES)
+    assert {extra for each in named for extra in each.values()} <= known.keys()
+    assert extras.EDGES.keys() == {hook.name for hook in hooks.hooks(hooks.EDGES)}
+    every = {row[0].split()[0] for rows in all_commands().values() for row in rows}
+    assert extras.COMMANDS.keys() == every - {name.split()[0] for name in read_rows(OURS)}
     assert extras.SECTIONS.keys() <= {hook.name for hook in hooks.hooks(hooks.SETTINGS)}
     assert extras.STORES.keys() <= {hook.name for hook in hooks.hooks(hooks.STORES)}

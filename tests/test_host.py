@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -15,15 +16,19 @@ from textwrap import dedent
 import psutil
 import pytest
 
+from ot.build import stats_place
+from ot.config.load import load_config
 from ot.config.paths import Paths
 from ot.config.principal import os_user
+from ot.config.trust import Trust
 from ot.execution.caller import Answer, Caller, Question
 from ot.host import Host
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.reply import Reply
 from ot.workspace import Workspace
+from pace import TURNS
+from proxied.desk import fake
 from run_app import error_of, value_of
-from servers.desk import fake
 
 pytestmark = pytest.mark.anyio
 
@@ -249,3 +254,24 @@ async def test_statistics_are_told_to_their_own_principal_alone(tmp_path: Path) 
         seen = [await ask(found.one, "[t['tool'] for t in ot.stats()['tools']]", c) for c in (CALLERS[0], CALLERS[2])]
         assert "near.canary" in seen[0]
         assert "near.canary" not in seen[1]
+
+
+async def test_to_close_ten_times_as_many_workspaces_takes_ten_times_as_long(tmp_path: Path) -> None:
+    paths = place(tmp_path, tmp_path / "user", "one")
+    loaded = load_config(paths, Trust(paths.global_dir))
+
+    async def close(number: int) -> float:
+        host, holders = Host(paths, engine=PortableEngine()), [object() for _ in range(number)]
+        for holder in holders:
+            host.engine(holder, loaded)
+            host.recorder(holder, stats_place(loaded))
+            host.ledger(holder, loaded.config.ledger)
+            host.hold(holder, ("near", "far"), ("fake",))
+        before = time.process_time()
+        for holder in holders:
+            await host.release(holder)
+        assert not host.engines()
+        return time.process_time() - before
+
+    ratios = [await close(2000) / await close(200) for _ in range(TURNS)]
+    assert min(ratios) < 25, ratios  # 100, if each looks at all others

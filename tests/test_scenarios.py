@@ -161,7 +161,7 @@ def test_a_mark_that_no_reader_of_a_test_would_see_is_stray(source: str, stray: 
         (["000-01", "000-02"], ["000-02 is open, but t.py::test_x proves it: mark it built"]),
     ],
 )
-def test_a_disagreement_is_named(ids: list[str], words: list[str]) -> None:
+def test_a_scenario_that_the_list_and_the_tests_disagree_on_is_named(ids: list[str], words: list[str]) -> None:
     manifest = [Scenario("000-01", "built", "one"), Scenario("000-02", "open", "two")]
     assert words == problems(manifest, [Proof(id, "t.py::test_x") for id in ids])
 

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 import yaml
 
+from checkout import ROOT
 from console_blocks import Typed
-from docs_blocks import ROOT
 from pace import PATIENCE, patiently
-from test_ci_page import FILES as CI_FILES
-from test_library_page import BLOCK
+from test_how_to_pages import FILE_BLOCK
+from test_how_to_pages import FILES as CI_FILES
 
 PAGE = (ROOT / "docs/how-to/schedule-runs.md").read_text(encoding="utf-8")
-FILES = {block["file"]: block["text"] for block in BLOCK.finditer(PAGE)}
+FILES = {block["file"]: block["text"] for block in FILE_BLOCK.finditer(PAGE)}
 LINE = re.compile(r"^[\d*/,-]+ [\d*/,-]+ [\d*/,-]+ [\d*/,-]+ [\d*/,-]+ (?P<command>.+)$", re.MULTILINE)
 LOCKED = 75
 BANK = '''
@@ -156,7 +156,7 @@ def told(worker: Path, *programs: str) -> dict[str, Any]:
         process.kill()
 
 
-def test_an_attempt_after_one_that_was_killed_does_not_repeat_in_silence_what_may_have_happened(worker: Path) -> None:
+def test_an_attempt_after_a_killed_one_does_not_silently_repeat_calls(worker: Path) -> None:
     books = worker.parent / "note", worker.parent / "pay"
     first = begun(worker, "both.py")
     assert any(all(book.exists() and book.read_text() for book in books) for _ in patiently())

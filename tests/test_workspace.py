@@ -195,7 +195,8 @@ async def test_secrets_leave_no_text_of_a_reply(tmp_path: Path) -> None:
 async def test_nothing_runs_before_the_first_run_and_nothing_after_the_end(tmp_path: Path) -> None:
     before = set(psutil.Process().children(recursive=True))
     app = Workspace.alone(paths_in(tmp_path, {"snippets": {"s": {"body": "{{ n }}"}}}))
-    assert set(psutil.Process().children(recursive=True)) == before
+    # Of those that were there, what another test has left may end at any time.
+    assert not set(psutil.Process().children(recursive=True)) - before
     assert value_of(await app.run("$s n=1")) == "1"
     started = set(psutil.Process().children(recursive=True)) - before
     assert started

@@ -34,7 +34,7 @@ PRELOADED = (
     *("ot.server.connection", "ot.server.serve", "fastmcp.server.sessions", "anyio.streams.tls"),
     *("key_value.aio.adapters.pydantic", "key_value.aio.stores.memory"),
 )
-TEAM = ("ot.cli.worker", "ot.team.background.worker_service", "ot.team.serving", "ot.team.team_parts")
+TEAM = ("onetool_team.cli.serve_http", "onetool_team.cli.worker", "onetool_team.background.worker_service")
 """In addition, for the processes of a team: a nursery of their own, so that nobody else's has these."""
 REQUEST_BYTES = 1 << 17
 START_SECONDS = 60.0

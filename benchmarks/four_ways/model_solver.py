@@ -16,8 +16,9 @@ from benchmarks.four_ways.ways import Way
 from onetool_chat.chat_client import ChatClient, ToolCall
 from onetool_chat.chat_tools import ToolAnswer
 from onetool_chat.conversation import ChatWatcher, Conversation
+from onetool_chat.errors import ChatRefused
 from onetool_chat.settings import Chat
-from ot.errors import ChatError, ChatRefused, ChatUnavailable
+from ot.errors import ChatError, ChatUnavailable
 
 NOT_THE_MODEL = (401, 403, 404)
 LOOKUPS = frozenset({"search_tools", "search", "get_schema"})

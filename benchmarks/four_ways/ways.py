@@ -28,11 +28,11 @@ from pydantic.json_schema import SkipJsonSchema
 from onetool_chat.chat_tools import ToolAnswer
 from ot.errors import OneToolError
 from ot.execution.call_context import CallContext
+from ot.proxied.call import WRAPPED
 from ot.registry.proxy_target import ProxyTarget
 from ot.registry.tool import Tool
 from ot.registry.tool_definitions import ToolDefinition
 from ot.server.mcp_server import OneUser, build_server
-from ot.servers.call import WRAPPED
 from ot.version import installed_version
 from ot.workspace import Workspace
 

@@ -34,7 +34,7 @@ class Consent:
 
 
 def consent_warning(fields: dict[str, FieldInfo]) -> str:
-    """Return what an agent must know before it calls a tool that needs consent; nothing for other tools."""
+    """Return the warning for a tool that needs consent; empty for other tools."""
     consent = consent_in(fields)
     return WARNING.format(name=consent[0], word=consent[1]) if consent else ""
 

@@ -91,7 +91,7 @@ def failure_in(outcome: Any) -> ToolFailure | None:
 
 
 def as_result(outcome: Any) -> Result[Any]:
-    """Return what a tool returned as a result, if it is not one yet."""
+    """Return a tool's value as a result, unless it already is one."""
     return cast("Result[Any]", outcome) if isinstance(outcome, Result) else Result.ok(outcome)
 
 

@@ -28,7 +28,7 @@ class TypedTool(Tool):
     model: Annotated[SkipJsonSchema[type[ToolArguments]], Field(exclude=True)]
 
     def get_meta(self) -> dict[str, Any]:
-        """Return what was given; FastMCP would add its own to every definition."""
+        """Return the given metadata; FastMCP would add its own to every definition."""
         return self.meta  # pyright: ignore[reportReturnType] - none is what leaves the key out
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:

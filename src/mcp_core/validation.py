@@ -73,7 +73,7 @@ def _check_text(value: str, where: Place) -> None:
     if "\0" in value:
         raise UnfitValue("must not contain a NUL character", where)
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise UnfitValue("must not contain half a character (a lone surrogate)", where)
+        raise UnfitValue("must not contain an unpaired surrogate", where)
 
 
 def _name(where: Place) -> str:

@@ -1,4 +1,4 @@
-"""OneTool in your own process: `async with OneTool() as ot: reply = await ot.run("…")`."""
+"""The library: OneTool in your own process, ``async with OneTool() as ot: reply = await ot.run("…")``."""
 
 from __future__ import annotations
 

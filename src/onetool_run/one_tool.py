@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -12,18 +14,20 @@ from typing import Any, Self
 import anyio
 import anyio.to_thread
 
-from onetool_run.observers import fence_observers
 from onetool_run.options import EngineName, Format, engine_settings, functions_of, paths_of
 from onetool_run.questions import Ask, CallbackQuestion
 from onetool_run.tool_summary import ToolSummary, summary_of
+from ot.brief_repr import Redact
 from ot.config.principal import os_user
 from ot.execution.caller import Caller
 from ot.introspect.search import Catalogue
 from ot.runtime.reply import Reply
-from ot.runtime.run_events import RunEvent, TellEvent
+from ot.runtime.run_events import Printed, RunEvent, TellEvent
 from ot.server.run_description import run_description
 from ot.workspace import Workspace
 from ot_sdk.redaction import redact_value
+
+logger = logging.getLogger(__name__)
 
 NOT_OPEN = "this OneTool is not open: use it as 'async with OneTool() as ot'"
 CLOSED = "this OneTool was closed while the program ran"
@@ -211,13 +215,13 @@ class OneTool:
 
     def _tell(self, observe: Callable[[RunEvent], None] | None) -> TellEvent | None:
         told = [one for one in (self._observe, observe) if one]
-        return fence_observers(told, self._redact) if told else None
+        return _fence_observers(told, self._redact) if told else None
 
     def _redact(self, text: str) -> str:
         return self._opened.picture.loaded.secrets.redact(text) if self._workspace else text
 
     async def _await_reply(self, work: Awaitable[Reply]) -> Reply:
-        """Return the reply that *work* comes to, in a task of its own, so that closing can end it."""
+        """Return the reply of *work*, run in its own task so that closing can end it."""
         secrets = self._opened.picture.loaded.secrets
         task = asyncio.ensure_future(work)
         self._open.add(task)
@@ -233,3 +237,25 @@ class OneTool:
         if not reply.has_value or not (secrets.names() or secrets.issued.redactor):
             return reply
         return replace(reply, value=await anyio.to_thread.run_sync(redact_value, reply.value, secrets.redact))
+
+
+def _fence_observers(observers: Iterable[Callable[[RunEvent], None]], redact: Redact) -> TellEvent:
+    """Return a function that tells *observers* of events on the event loop; one that raises does not end the run."""
+    loop, home = asyncio.get_running_loop(), threading.get_ident()
+
+    def tell(event: RunEvent) -> None:
+        event = replace(event, text=redact(event.text)) if isinstance(event, Printed) else event
+        for observe in observers:
+            try:
+                observe(event)
+            except Exception:
+                logger.exception("an observer failed")
+
+    def tell_at_home(event: RunEvent) -> None:
+        # An engine may take prints on a thread of its own.
+        if threading.get_ident() == home:
+            tell(event)
+        else:
+            loop.call_soon_threadsafe(tell, event)
+
+    return tell_at_home

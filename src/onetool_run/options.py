@@ -30,7 +30,7 @@ def paths_of(
     found = Paths.find(given if cwd is None else {})
     place = found.cwd if cwd is None else Path(cwd).expanduser().absolute()
     if not place.is_dir():
-        raise ConfigError(f"cwd names no directory: {place}")
+        raise ConfigError(f"cwd is not a directory: {place}")
     directory = found.global_dir if config_dir is None else Path(config_dir).expanduser().absolute()
     return replace(Paths.of(place, directory), environ=given)
 
@@ -47,5 +47,5 @@ def functions_of(pack: str, given: Iterable[Callable[..., Any]]) -> dict[str, Ca
         ValueError: *pack* cannot be a pack's name.
     """
     if not pack.isidentifier() or pack in RESERVED:
-        raise ValueError(f"'{pack}' cannot be a pack's name: it is not a free Python name")
+        raise ValueError(f"'{pack}' cannot be a pack's name: it is not a Python name, or is taken")
     return {function.__name__: function for function in given}

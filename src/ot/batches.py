@@ -1,4 +1,4 @@
-"""Batches: rows that a thread of its own writes a little later, so that whoever adds one never waits."""
+"""Bounded queues of rows, each written by a thread of its own, so that adding a row never waits."""
 
 from __future__ import annotations
 
@@ -86,5 +86,5 @@ class Batches[T]:
             if len(self._rows) < MAX_AT_ONCE or self._pause > self._seconds:
                 self._turn.wait_for(lambda: self._urgent or self._closing, self._pause)
             self._urgent = False
-            # By number: whoever adds one meanwhile holds no lock, and would end a walk through them.
+            # By index: rows are added without a lock, which would break an iteration over them.
             return [self._rows[number] for number in range(min(len(self._rows), MAX_AT_ONCE))]

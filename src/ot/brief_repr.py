@@ -1,4 +1,4 @@
-"""How a value looks in a few words: the work is that of writing what is shown, however large the value is."""
+"""A value in a few words, at a cost bounded by the words and not by the value."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Builds a picture: everything that one configuration comes to. Nothing here reads the environment or starts anything.
-
-The only file that knows every room.
-"""
+"""Builds everything that a configuration describes, starting nothing. The only file that knows every package."""
 
 from __future__ import annotations
 
@@ -16,9 +13,10 @@ from typing import Any, BinaryIO
 
 import anyio.to_thread
 
+import ot_packs
 import ot_tools
 from ot.config.load import Loaded
-from ot.config.models import pattern_lists
+from ot.config.models import Config, pattern_lists
 from ot.config.paths import CONFIG_FILE, FOLDER, PROMPTS_FILE, Paths, expand_home
 from ot.config.principal import Owner, os_user, place_of
 from ot.config.secrets import MODEL_KEYS
@@ -26,7 +24,8 @@ from ot.config.setting_types import pack_name
 from ot.config.trust import TRUST_FILE
 from ot.errors import ChatError, ConfigError, OneToolError
 from ot.execution.backends.backend import Border
-from ot.execution.backends.in_process import InProcessBackend
+from ot.execution.backends.in_process import THREADS_OF_ONE, InProcessBackend
+from ot.execution.backends.saved import SavedProgramBackend
 from ot.execution.call_context import CallContext, ModelOfRun, OpenModel
 from ot.execution.caller import Caller
 from ot.execution.consent import AllowAlways, AlwaysAllowed, RunConsent, how_operators_allow
@@ -37,22 +36,32 @@ from ot.execution.tool_context import ToolContext, current_tool_context
 from ot.execution.tool_executor import CallObserver, ToolExecutor
 from ot.files.path_guard import PathGuard
 from ot.files.protected_paths import LockedPath
+from ot.files.run_images import FOLDER as UNDO
+from ot.files.run_images import ImageBounds, ImageStore
+from ot.files.undo_plan import NotesToRestore
 from ot.host import Host
 from ot.introspect.background_runs import RunActions
-from ot.introspect.ot_pack import OtPack, View
+from ot.introspect.ot_pack import DESTRUCTIVE, OtPack, View
+from ot.introspect.run_undo import RunUndo
 from ot.introspect.statistics import Statistics
-from ot.introspect.stored_results import read_result
-from ot.ledger.kept_ledger import KeptLedger
+from ot.ledger.run_book import KeptLedger
 from ot.output.file_blobs import FileBlobs
 from ot.output.finish import Finish
 from ot.output.result_blobs import Form, ResultBlobs
-from ot.output.result_store import ResultStore
+from ot.output.result_store import ResultStore, read_result
 from ot.output.stored_text import stored_text
+from ot.proxied.auth.login_state import LoginState, login_states
+from ot.proxied.backend import McpProxyBackend
+from ot.proxied.catalogue import ServerCatalogue
+from ot.proxied.definition_pins import DefinitionPins
+from ot.proxied.executed_files import list_executed_files
+from ot.proxied.spec import ServerSpec, resolve_specs
 from ot.registry.bundled_extensions import bundled_extensions
 from ot.registry.extension_source import TOOLS, Extension, extensions_of_user
 from ot.registry.freshness import Freshness
 from ot.registry.installed_source import installed_packs
 from ot.registry.pack_needs import missing_needs
+from ot.registry.saved_programs import BACKEND, PROGRAMS, SavedProgram, leave_out_taken, programs_of_project
 from ot.registry.tool import Tool
 from ot.registry.tool_loader import ToolLoader, tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry, describe_hidden_pack
@@ -62,16 +71,10 @@ from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.runner import Runner
 from ot.runtime.sessions import Sessions
 from ot.runtime.snippets import Snippets
-from ot.servers.auth.login_state import LoginState, login_states
-from ot.servers.backend import McpProxyBackend
-from ot.servers.catalogue import ServerCatalogue
-from ot.servers.definition_pins import DefinitionPins
-from ot.servers.executed_files import list_executed_files
-from ot.servers.spec import ServerSpec, resolve_specs
 from ot.stats.recorder import Recorder, StatsPlace
 from ot.stores import LANGUAGE_MODEL, load_store
 from ot.workers.backend import WorkerBackend
-from ot.workers.spec import WorkerSpec, spec_of
+from ot.workers.spec import WorkerSpec, specs_of
 
 type LiveFunctions = Mapping[str, Mapping[str, Callable[..., Any]]]
 """Functions of this process by pack and by name."""
@@ -80,7 +83,7 @@ SHARED = "everyone may read it and nobody may write it"
 BUNDLED = ToolLoader(Path(ot_tools.__file__).parent, "ot_tools")
 if not any(BUNDLED.packs()):
     raise ImportError("ot_tools has no packs: OneTool is being installed, or its installation is incomplete")
-IN_WORKERS = Path(ot_tools.__file__).parent / "in_workers"
+IN_WORKERS = Path(ot_packs.__file__).parent
 HELPER = Path(ot_tools.__file__).parent / "_helper.py"
 
 
@@ -96,11 +99,12 @@ class Picture:
     servers: Mapping[str, ServerSpec]
     freshness: Freshness
     recorder: Recorder
+    undo: RunUndo
     disabled_in_vain: Sequence[str] = ()
     """The names in ``packs.disabled`` that leave nothing out."""
 
     def hidden_packs(self) -> list[str]:
-        """Return which bundled packs the user's servers replace, in words."""
+        """Name the bundled packs that the user's servers replace."""
         packs = self.registry.packs
         return [
             describe_hidden_pack(packs[name].server, name)
@@ -109,7 +113,7 @@ class Picture:
         ]
 
     def missing_needs(self) -> dict[str, list[str]]:
-        """Return what packs lack beside their packages, by pack, each with what to do."""
+        """Return what packs need besides their packages and do not have, by pack, each with what to do."""
         return _missing_needs(self.loaded, self.registry)
 
 
@@ -149,12 +153,12 @@ class Parts:
 
 
 def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Recorder, ledger: KeptLedger) -> Picture:
-    """Return what *loaded* and the packs that were *found* come to."""
+    """Build everything from *loaded* and the packs that were *found*."""
     host = parts.host
     loaded = _with_replaced_packs(loaded, found)
     config, said = loaded.config, loaded.config.policy
     extensions = {pack.name: pack for pack in (*bundled_extensions(IN_WORKERS), *found)}
-    workers = {name: spec_of(extension, config, loaded.secrets) for name, extension in extensions.items()}
+    workers = specs_of(extensions.values(), config, loaded.secrets, parts.owner)
     # What a worker or a model's service is given of the environment is a secret in every text that leaves.
     given = [name for spec in workers.values() for name in spec.secrets]
     # Tokens that were issued before a reload are redacted after it, too.
@@ -165,7 +169,7 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         parts.paths,
         trusted=parts.trust_project,
         principal=parts.owner.principal,
-        shared_logins=host.shared_logins,
+        shared_logins=host.sharing.logins if host.sharing else None,
         connection=parts.connection,
         asks=host.servers.asking.holds,
     )
@@ -184,18 +188,26 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         *(extension.pack() for extension in found),
         *_live_packs(parts.functions, origin="this process"),
     ]
+    saved = [*host.program_files.read(parts.paths.global_dir / PROGRAMS), *programs_of_project(loaded.project)]
+    programs, left_out = leave_out_taken(saved, {pack.name for pack in offered})
+    offered += [program.pack() for program in programs.values()]
+    loaded = replace(loaded, warnings=(*loaded.warnings, *left_out)) if left_out else loaded
     disabled = {pack.name for pack in offered}.intersection(config.packs.disabled)
     wanted = [pack for pack in offered if pack.name not in disabled]
     # Of a pack that is disabled, or that another one replaces, nothing is installed and nothing is told.
     used = {pack.name: pack.origin for pack in wanted}
     workers = {name: spec for name, spec in workers.items() if used.get(name) == str(extensions[name].directory)}
     view = _view(parts, loaded, store, workers, servers, snippets, recorder)
-    view = replace(view, effects=partial(_effects, ledger, parts.directory), ledger=ledger.health)
+    guard = _guard(loaded, parts, servers, found, installed)
+    images = _image_store(parts, config)
+    notes = partial(_notes_to_restore, parts.paths.global_dir)
+    run_undo = RunUndo(images, guard, notes, parts.directory, _kept_elsewhere(parts))
+    effects = partial(_effects, ledger, parts.directory)
+    view = replace(view, effects=effects, ledger=ledger.health, redact=redact, undo=run_undo)
     ot_pack = OtPack(view)
     own = {"ot": ot_pack.functions(), project_proxy.PACK: projects.functions}
     live = {**parts.functions, **own}
     registry = ToolRegistry([*wanted, *_live_packs(own, origin="ot", bundled=True)], disabled)
-    guard = _guard(loaded, parts, servers, found, installed)
     contexts = partial(_context, loaded, parts, registry, guard)
     finish = Finish(config.output, store, redact, config.limits.value_parts)
     bound = {f"{pack}:{name}": function for pack, known in live.items() for name, function in known.items()}
@@ -207,8 +219,11 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
     executor = ToolExecutor(
         registry,
         {
-            "in_process": InProcessBackend(contexts, bound, lambda: host.heavy, hand_over),
+            "in_process": InProcessBackend(
+                contexts, bound, lambda: host.heavy, hand_over, None if parts.owner.is_user else THREADS_OF_ONE
+            ),
             "worker": in_workers,
+            BACKEND: SavedProgramBackend(programs),
             "mcp_proxy": McpProxyBackend(host.servers, servers, host.shapes.learn_from, partial(_store_copy, store)),
         },
         policy=ToolPolicy(
@@ -247,10 +262,14 @@ def build(parts: Parts, loaded: Loaded, found: Sequence[Extension], recorder: Re
         models=partial(_model_of_a_run, loaded, host),
         feed=host.feed,
         directory=str(parts.paths.cwd),
+        take_room=parts.owner.take_room,
+        images=partial(images.images_of, directory=parts.directory),
+        # On a server of several nobody has a directory to save programs in.
+        keep_program=partial(host.kept_programs.keep, parts.directory) if parts.directory else None,
     )
-    freshness = _freshness(loaded, parts, found)
+    freshness = _freshness(loaded, parts, found, programs)
     in_vain = [name for name in config.packs.disabled if name not in disabled]
-    return Picture(loaded, registry, runner, store, workers, servers, freshness, recorder, in_vain)
+    return Picture(loaded, registry, runner, store, workers, servers, freshness, recorder, run_undo, in_vain)
 
 
 def _missing_needs(loaded: Loaded, registry: ToolRegistry) -> dict[str, list[str]]:
@@ -263,6 +282,12 @@ def _missing_needs(loaded: Loaded, registry: ToolRegistry) -> dict[str, list[str
 def stats_place(loaded: Loaded) -> StatsPlace:
     """Return where the statistics of this configuration are kept."""
     return StatsPlace(loaded.state_dir / "stats" / "stats.db", loaded.config.stats)
+
+
+def recordings_place(loaded: Loaded, paths: Paths) -> Path | None:
+    """Return where runs of clients are recorded; None where they are not."""
+    place = loaded.config.recording.directory
+    return paths.global_dir / expand_home(place) if place else None
 
 
 def known_packs(loaded: Loaded, extensions: Iterable[Extension]) -> dict[str, str]:
@@ -291,7 +316,7 @@ def bundled_names() -> list[str]:
 
 
 def _with_replaced_packs(loaded: Loaded, extensions: Sequence[Extension]) -> Loaded:
-    """Return *loaded* saying which packs the project puts in another's place; they do not get that one's settings."""
+    """Return *loaded*, noting which packs the project replaces; the replacements do not get their settings."""
     brought = [extension.name for extension in extensions if extension.of_project]
     known = known_packs(loaded, extensions) if brought else {}
     replaced = [name for name in brought if name in known]
@@ -309,7 +334,9 @@ def _with_replaced_packs(loaded: Loaded, extensions: Sequence[Extension]) -> Loa
     )
 
 
-def _freshness(loaded: Loaded, parts: Parts, found: Iterable[Extension]) -> Freshness:
+def _freshness(
+    loaded: Loaded, parts: Parts, found: Iterable[Extension], programs: Mapping[str, SavedProgram]
+) -> Freshness:
     """Watch the configuration and the directories of packs, and each pack's own files."""
     # Another principal's directory is no project, whatever lies in it.
     places = [parts.paths.global_dir, *([parts.paths.cwd / FOLDER] if parts.owner.is_user else [])]
@@ -318,7 +345,9 @@ def _freshness(loaded: Loaded, parts: Parts, found: Iterable[Extension]) -> Fres
     if loaded.project_state != "none":
         configs.append(parts.paths.global_dir / TRUST_FILE)
     packs = {pack.name: [pack.directory, *(pack.directory / file for file in pack.files)] for pack in found}
-    return Freshness([*folders, *configs], packs)
+    packs |= {name: [program.file] for name, program in programs.items()}
+    # Under a name that no program has: it costs a run nothing, and is looked at with what no run has named.
+    return Freshness([*folders, *configs], packs | {"": [place / PROGRAMS for place in places]})
 
 
 # ---------------------------------------------------------------- packs that live in this process
@@ -326,8 +355,8 @@ def _freshness(loaded: Loaded, parts: Parts, found: Iterable[Extension]) -> Fres
 
 def _live_packs(live: LiveFunctions, *, origin: str, bundled: bool = False) -> list[Pack]:
     def pack(name: str) -> Pack:
-        format = "yml" if name == "ot" else None
-        read = partial(tools_of_functions, name, live[name], format=format)
+        marks: dict[str, Any] = {"format": "yml", "destructive": DESTRUCTIVE} if name == "ot" else {}
+        read = partial(tools_of_functions, name, live[name], **marks)
         return Pack(name, "local", read, origin=origin, bundled=bundled)
 
     return [pack(name) for name in live]
@@ -376,7 +405,7 @@ def _view(
         statistics=_statistics(loaded, recorder),
         runs=parts.runs,
         project_dir=paths.project_dir,
-        state=host.state,
+        say_trouble=host.say_trouble,
     )
 
 
@@ -398,6 +427,24 @@ async def _effects(ledger: KeptLedger, directory: str, run: str) -> list[dict[st
     principal = current_tool_context().caller.principal
     found = await (ledger.of_run(principal, run, directory) if run else ledger.unknown(principal, directory=directory))
     return [entry.as_row() for entry in found]
+
+
+def _image_store(parts: Parts, config: Config) -> ImageStore:
+    power = config.ledger.durability == "power"
+    bounds = ImageBounds(**config.undo.model_dump(), days=config.ledger.days, power=power)
+    directory = parts.paths.global_dir / UNDO
+    return ImageStore(lambda principal: place_of(principal, directory), bounds)
+
+
+def _notes_to_restore(global_dir: Path, principal: str) -> NotesToRestore:
+    from ot.notes.notes_of_undo import NotesOfUndo  # noqa: PLC0415 - SQLite is for those who undo
+
+    return NotesOfUndo(place_of(principal, global_dir / "data" / "memory"))
+
+
+def _kept_elsewhere(parts: Parts) -> frozenset[str]:
+    sharing = parts.host.sharing
+    return frozenset(["memory"] if sharing and sharing.open_notes("", 0) else ())
 
 
 def _statistics(loaded: Loaded, recorder: Recorder) -> Statistics:
@@ -456,12 +503,13 @@ def _guard(
     installed: Collection[Pack],
 ) -> PathGuard:
     config, paths, owner = loaded.config, parts.paths, parts.owner
-    # The user's further directories can be written, and are nobody else's.
+    # The user's other roots are writable and belong to that user alone.
     more = map(expand_home, config.security.roots) if owner.is_user else ()
     roots = (paths.cwd, *more, *owner.shared)
-    hidden = (paths.global_dir, loaded.results_dir, *loaded.secret_files)
+    recorded = (place,) if (place := recordings_place(loaded, paths)) else ()
+    hidden = (paths.global_dir, loaded.results_dir, *recorded, *loaded.secret_files)
     homes = tuple(Path(spec.cwd) for spec in servers.values() if spec.private)
-    packages = Path(ot_tools.__file__).parent, Path(__file__).parent
+    packages = Path(ot_tools.__file__).parent, IN_WORKERS, Path(__file__).parent
 
     def list_locked() -> list[LockedPath]:
         places = [*locked_places(paths, roots, packages), *(LockedPath(path, SHARED) for path in owner.shared)]
@@ -496,6 +544,7 @@ def _context(
         call.told,
         call.call,
         call.writes,
+        parts.host.sharing.open_notes if parts.host.sharing else None,
     )
 
 

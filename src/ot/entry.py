@@ -1,4 +1,4 @@
-"""The way in of ``onetool``: what needs no other module is answered at once."""
+"""The console script: answers what needs no further imports, and leaves the rest to ``ot.cli`` or the shared server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main() -> None:
     elif not _relayed(arguments) and not _answered(arguments):
         # To look for plugins of the library that checks settings, the metadata of every installed package is read.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-        gc.disable()  # imports make many objects and hardly any garbage; whoever goes on to work turns it on
+        gc.disable()  # imports make many objects and hardly any garbage; it is turned on once work begins
         from ot.cli.main import run_command
 
         run_command([argument for argument in arguments if argument != SHARED or arguments[0] != "serve"])
@@ -54,19 +54,19 @@ def _leave_the_working_directory_off_the_path() -> None:
     """Import nothing from where programs may write: a file of theirs must not become a module of the server."""
     places = (".", os.environ.get("OT_CWD") or ".")
     here = [real for place in places if (real := _real(os.path.expanduser(place)))]  # noqa: PTH111 - pathlib's import takes longer than everything here
-    # In a checkout the plugins that belong to it lie beside it.
-    places_of_ours = (f"{__file__}/../..", sys.prefix, sys.base_prefix, f"{__file__}/../../../plugins")
-    ours = [os.path.realpath(place) for place in places_of_ours]
+    # In a checkout the packs and the plugins that belong to it lie beside it.
+    roots = [os.path.realpath(f"{__file__}/../../{place}") for place in ("", "../packs")]
+    trees = [os.path.realpath(place) for place in (sys.prefix, sys.base_prefix, f"{__file__}/../../../plugins")]
 
     def is_ours(entry: str) -> bool:
         real = _real(entry or ".")
-        return not _is_below(real, here) or real == ours[0] or _is_below(real, ours[1:])
+        return not _is_below(real, here) or real in roots or _is_below(real, trees)
 
     sys.path[:] = filter(is_ours, sys.path)
 
 
 def _real(place: str) -> str:
-    """Return where *place* is; nothing for one that is relative to a working directory that was deleted."""
+    """Return the real path of *place*; nothing if it is relative to a deleted working directory."""
     try:
         return os.path.realpath(place)
     except FileNotFoundError:

@@ -170,18 +170,6 @@ class UnknownTool(ToolError):
         return "\n".join([text + (f". {self.note}" if self.note else ""), *self.signatures])
 
 
-@error()
-class NotOffered(ToolError):
-    """A chat model asked for a tool that it was not given, whether or not it exists."""
-
-    name: str
-    offered: Sequence[str]
-
-    def __str__(self) -> str:
-        name = self.name[:100]
-        return f"there is no tool '{name}'{available('tools', name, self.offered)}"
-
-
 @error("{message}", signature=". Expected: {signature}")
 class InvalidArguments(ToolError):
     """The arguments do not fit the tool's parameters."""
@@ -385,6 +373,8 @@ class ProgramFailed(RunError):
     hint: str = ""
     cause: str = ""
     """The error of a call that it comes from."""
+    inside: tuple[str, int, str] | None = None
+    """The file of the saved program that raised it, the line there, and its text."""
 
 
 @error("{message} ({section}.{limit})")
@@ -412,6 +402,13 @@ class TooManyRuns(ToolError):
     most: int
 
 
+@error("{message}")
+class NotRecorded(RunError):
+    """A program that is replayed made a call that its cassette does not have; the program could not catch it."""
+
+    message: str
+
+
 class EngineCrashed(RunError):
     """The engine's process died while running the program."""
 
@@ -433,7 +430,7 @@ class SessionLost(RunError):
 
 @error("the login at '{server}' failed: {why}", advice=". {advice}")
 class LoginFailed(OneToolError):
-    """A login at a proxied server did not come to its end; an older login is as it was."""
+    """A login at a proxied server was not completed; an older login is unchanged."""
 
     server: str
     why: str
@@ -488,16 +485,6 @@ class MissingExtra(ChatError):
         return f"{self.what} needs more than the plain installation: {install_command(self.extra)}"
 
 
-@error("{service} refused the request ({status}): {message}", hint=" ({hint})")
-class ChatRefused(ChatError):
-    """The model's service refused the request: a key, a model or a setting is wrong."""
-
-    service: str
-    status: int
-    message: str
-    hint: str = ""
-
-
 @error("service unavailable: {service}: {why}")
 class ChatUnavailable(ChatError):
     """The model's service is unreachable; ``again`` is set where another attempt may help."""
@@ -521,23 +508,8 @@ class RateLimited(ChatUnavailable):
         self.why = f"too many requests{wait}"
 
 
-@error("the reply of {service} cannot be used: {why}; nothing that it asked for was done")
-class BadReply(ChatError):
-    """A model's reply ended early or cannot be read; nothing that it asked for was done."""
-
-    service: str
-    why: str
-
-
 @error("there was no answer within {seconds:g} s (chat.seconds)")
 class ChatTimeout(ChatError):
     """No answer came within ``chat.seconds``."""
 
     seconds: float
-
-
-@error("the model still asked for tools after {turns} turns (chat.turns); its last calls were not made")
-class TooManyTurns(ChatError):
-    """The model kept asking for tools."""
-
-    turns: int

@@ -1,4 +1,4 @@
-"""What installed plugins bring: entry points of the groups ``onetool.*``, read without importing anything.
+"""What installed plugins bring: entry points of the groups ``onetool.*``, read without importing them.
 
 It is read at every start, also by ``onetool --help``, so it imports nothing itself.
 """
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 PACKS, COMMANDS, SETTINGS = "onetool.packs", "onetool.commands", "onetool.settings"
 STORES, OBSERVERS = "onetool.stores", "onetool.observers"
+EDGES, FINDINGS = "onetool.edges", "onetool.findings"
 OURS = b"[onetool."
 """How a line begins in the file of a distribution that has entry points for us."""
 
@@ -57,7 +58,7 @@ def packages() -> list[str]:
 
 
 def read_sections(text: str) -> dict[str, dict[str, str]]:
-    """Return what stands under each ``[heading]`` as ``key = value``: the form of entry points, and of our own data."""
+    """Return the ``key = value`` lines under each ``[heading]``: the form of entry points and of ``commands.ini``."""
     sections: dict[str, dict[str, str]] = {}
     here: dict[str, str] = {}
     for line in map(str.strip, text.splitlines()):
@@ -105,7 +106,7 @@ def _folders() -> list[str]:
 
 
 def _entry_points(folder: str) -> str:
-    """Return the file with the entry points if it has any of ours: parsing everybody's took 15 ms a start."""
+    """Return the file with the entry points if it has any of OneTool's: parsing all took 15 ms per start."""
     try:
         with open(f"{folder}/entry_points.txt", "rb") as file:  # noqa: PTH123 - a Path takes four times as long
             written = file.read()

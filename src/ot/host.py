@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import anyio.to_thread
 
@@ -17,24 +18,29 @@ from ot.config.paths import Paths
 from ot.config.secrets import IssuedSecrets, SharedRedaction
 from ot.execution.ledger import EffectWatcher
 from ot.execution.tool_executor import CallObserver, OpenCallSpan
-from ot.ledger.kept_ledger import KeptLedger
+from ot.ledger.kept_programs import KeptPrograms
 from ot.ledger.ledger_file import LEDGER, LedgerFile
+from ot.ledger.run_book import KeptLedger
 from ot.ledger.sqlite_ledger import SqliteLedger
+from ot.notes.kept_notes import KeptNotes
+from ot.proxied.asking_servers import AskingServers
+from ot.proxied.auth.account import ServerAccount
+from ot.proxied.auth.record import OpenTokenStore
+from ot.proxied.catalogue_files import FOLDER as SERVERS
+from ot.proxied.catalogue_files import CatalogueFiles
+from ot.proxied.definition_pins import DefinitionPins
+from ot.proxied.definitions import ServerDefinitions
+from ot.proxied.learned_shapes import LearnedShapes
+from ot.proxied.pin_books import PinStore
+from ot.proxied.place import ClientRoots
+from ot.proxied.pool import ServerPool
+from ot.proxied.spec import ServerSpec
+from ot.registry.saved_programs import SavedProgramFiles
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.jail_command import AnalysisPackages
 from ot.runtime.run_feed import RunFeed
 from ot.runtime.snippet_renderer import SnippetRenderer
-from ot.servers.asking_servers import AskingServers
-from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.record import OpenTokenStore
-from ot.servers.catalogue_files import FOLDER as SERVERS
-from ot.servers.catalogue_files import CatalogueFiles
-from ot.servers.definitions import ServerDefinitions
-from ot.servers.learned_shapes import LearnedShapes
-from ot.servers.place import ClientRoots
-from ot.servers.pool import ServerPool
-from ot.servers.spec import ServerSpec
 from ot.stats.plugin_observers import plugin_observers
 from ot.stats.recorder import Recorder, StatsPlace
 from ot.stats.rows import OpenRunSpan, RunObserver
@@ -47,14 +53,48 @@ if TYPE_CHECKING:
     from ot.execution.heavy_calls import HeavyCalls
     from ot.execution.waiting_questions import WaitingQuestions
     from ot.output.result_blobs import ResultPlaces
-    from ot.state.open_state import Shared
-    from ot.state.revisions import Revisions
-    from ot.state.shared_state import SharedState
 
-CATALOGUE = "catalogue"
-"""The topic of packs, and of what servers offer: each replica that reads another revision reloads."""
 MODEL_QUESTIONS = 4
 """How many questions of tools a model is asked at the same time: a local one answers few at once."""
+
+
+class Sharing(Protocol):
+    """What several processes of one server share; an edge that serves together with others brings it to the host."""
+
+    @property
+    def logins(self) -> OpenTokenStore[ServerAccount]:
+        """Opens the login of an account where all of them find it."""
+        ...
+
+    @property
+    def pins(self) -> PinStore | None:
+        """What is approved of servers, for all of them; None: it is in files."""
+        ...
+
+    @property
+    def catalogue_revision(self) -> int:
+        """Another number than before means that packs, or what servers offer, have changed elsewhere."""
+        ...
+
+    def hide(self, owner: str, /) -> str:
+        """Return what stands for *owner* in names that others can read."""
+        ...
+
+    def open_ledger(self, settings: LedgerSettings) -> KeptLedger | None:
+        """Return the ledger of all of them, if they share one."""
+        ...
+
+    def open_notes(self, principal: str, most_bytes: int, /) -> KeptNotes | None:
+        """Return the notes of *principal*, if all of them share those."""
+        ...
+
+    async def tell_catalogue(self) -> None:
+        """Let the others know that packs, or what servers offer, have changed here."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +132,27 @@ class Host:
         self.learners: dict[object, Callable[[ServerSpec, ServerDefinitions], bool]] = {}
         """Who is told, whenever a server has listed what it offers, and says whether that is new."""
         self.servers = ServerPool(self._learn, roots=self.roots, asking=AskingServers(directory))
-        self.state: SharedState | None = None
-        """What the replicas of a server share; None: this process is alone."""
-        self.revisions: Revisions | None = None
-        self.shared_logins: OpenTokenStore[ServerAccount] | None = None
-        """Where replicas of a server keep logins; None: on this machine."""
+        self.sharing: Sharing | None = None
+        """What this process shares with others of the same server; None: it is alone. Workspaces that are open already
+        take it up when they reload."""
+        self.say_trouble: Callable[[], str] | None = None
+        """Says why what is shared cannot be reached, or nothing while it can be; None: there is no such thing."""
         self.submit_run: Callable[[str], Awaitable[None]] | None = None
         """Hands background runs to a team's queue; None: a workspace that goes on carries them out itself."""
         self.catalogue_files = CatalogueFiles(directory)
+        self.program_files = SavedProgramFiles()
+        self.kept_programs = KeptPrograms(paths.global_dir, self.redaction.redact)
         self.shapes = LearnedShapes(directory)
         self._telling: asyncio.Future[None] | None = None
         self._engines = _Held[Engine]()
         self._recorders = _Held[Recorder]()
-        self._objects: tuple[tuple[Output, Shared | None], ResultPlaces] | None = None
+        self._objects: tuple[tuple[Output, Sharing | None], ResultPlaces] | None = None
         self._ledgers = _Held[KeptLedger]()
-        self._shared: Shared | None = None
+
+    def pins(self, directory: Path) -> DefinitionPins:
+        """Return what a workspace holds its servers against: files in *directory*, unless processes share that."""
+        shared = self.sharing.pins if self.sharing else None
+        return DefinitionPins(shared or directory)
 
     def engine(self, holder: object, loaded: Loaded) -> Engine:
         """Return the engine of these settings; one that is not contained is shared with no other workspace."""
@@ -152,22 +198,21 @@ class Host:
         Raises:
             ConfigError: It cannot be opened.
         """
-        if self._objects is None or self._objects[0] != (output, self._shared):
-            self._objects = (output, self._shared), _open_objects(output, self._shared)
+        if self._objects is None or self._objects[0] != (output, self.sharing):
+            self._objects = (output, self.sharing), _open_objects(output, self.sharing)
         return self._objects[1]
 
     def ledger(self, holder: object, settings: LedgerSettings) -> KeptLedger:
-        """Return the ledger that replicas share, or this user's, whose file is made with the first entry."""
-        shared = self._shared
+        """Return the ledger that processes share, or this user's, whose file is made with the first entry."""
+        sharing = self.sharing
 
         def make() -> KeptLedger:
-            if shared:
-                return _redis_ledger(shared, settings)
+            if sharing and (shared := sharing.open_ledger(settings)):
+                return shared
             file = self._paths.global_dir / LEDGER
             return SqliteLedger(LedgerFile(file, power=settings.durability == "power", days=settings.days))
 
-        kept = (settings.days, settings.replicas) if shared else (settings.days, settings.durability)
-        return self._ledgers.hold(holder, (bool(shared), *kept), make)
+        return self._ledgers.hold(holder, (bool(sharing), settings.days, settings.durability), make)
 
     def hold(self, holder: object, workers: Iterable[str], servers: Iterable[str]) -> None:
         """Note which workers and servers *holder* needs, by key; those that nobody needs any more are let go."""
@@ -191,27 +236,12 @@ class Host:
     def _learn(self, spec: ServerSpec, definitions: ServerDefinitions) -> None:
         are_new = [learn(spec, definitions) for learn in tuple(self.learners.values())]
         if any(are_new):
-            self.tell_replicas()
+            self.tell_others()
 
-    def share(self, shared: Shared) -> None:
-        """Use what other replicas use, too; workspaces that are open already take it up when they reload.
-
-        To be called in the event loop that the shared state is used in.
-        """
-        from ot.servers.auth.shared_token_store import shared_token_stores  # noqa: PLC0415 - for replicas alone
-        from ot.state.revisions import Revisions  # noqa: PLC0415 - as above
-
-        self.state = shared.state
-        if shared.state.replicas:
-            self._shared = shared
-            self.shared_logins = shared_token_stores(shared.state, shared.keys)
-            self.revisions = Revisions(shared.state, [CATALOGUE])
-            self.revisions.start()
-
-    def tell_replicas(self) -> None:
-        """Let the other replicas know that packs or what servers offer have changed."""
-        if self.revisions:
-            self._telling = asyncio.ensure_future(self.revisions.advance(CATALOGUE))
+    def tell_others(self) -> None:
+        """Let the other processes know that packs or what servers offer have changed."""
+        if self.sharing:
+            self._telling = asyncio.ensure_future(self.sharing.tell_catalogue())
 
     async def release(self, holder: object) -> None:
         """Let go of everything that only *holder* needed."""
@@ -227,29 +257,18 @@ class Host:
 
     async def aclose(self) -> None:
         """End all workers and servers; engines and recorders end with those who hold them."""
-        if self.revisions:
-            await self.revisions.aclose()
+        if self.sharing:
+            await self.sharing.aclose()
         await self.servers.aclose()
         await self.workers.aclose()
         await self.renderer.aclose()
         await anyio.to_thread.run_sync(self.shapes.flush)
+        await anyio.to_thread.run_sync(self.kept_programs.close)
 
 
-def _open_objects(output: Output, shared: Shared | None) -> ResultPlaces:
+def _open_objects(output: Output, sharing: Sharing | None) -> ResultPlaces:
     offered = load_store(results_of(output.store.url), "output.store")
-    return offered(output, hide=shared.keys.hide if shared else str)
-
-
-def _redis_ledger(shared: Shared, settings: LedgerSettings) -> KeptLedger:
-    from ot.ledger.redis_ledger import RedisLedger  # noqa: PLC0415 - for replicas alone
-    from ot.ledger.redis_place import RedisPlace  # noqa: PLC0415 - as above
-    from ot.state.redis_state import RedisState  # noqa: PLC0415 - as above
-
-    state = shared.state
-    assert isinstance(state, RedisState)
-    return RedisLedger(
-        RedisPlace(state.connection, state.prefix, shared.keys, replicas=settings.replicas), days=settings.days
-    )
+    return offered(output, hide=sharing.hide if sharing else str)
 
 
 @dataclass
@@ -258,10 +277,13 @@ class _Held[T]:
 
     _things: dict[Hashable, T] = field(default_factory=dict[Hashable, T])
     _keys: dict[object, Hashable] = field(default_factory=dict[object, Hashable])
+    _holders: Counter[Hashable] = field(default_factory=Counter[Hashable])
 
     def hold(self, holder: object, key: Hashable, make: Callable[[], T]) -> T:
         if key not in self._things:
             self._things[key] = make()
+        self._holders[key] += 1
+        self._let_go(holder)
         self._keys[holder] = key
         return self._things[key]
 
@@ -270,6 +292,10 @@ class _Held[T]:
 
     def drop(self, holder: object) -> list[T]:
         """Return what nobody holds any more once *holder* does not."""
-        self._keys.pop(holder, None)
-        unheld = self._things.keys() - set(self._keys.values())
-        return [self._things.pop(key) for key in unheld]
+        self._let_go(holder)
+        self._holders = +self._holders
+        return [self._things.pop(key) for key in self._things.keys() - self._holders]
+
+    def _let_go(self, holder: object) -> None:
+        if holder in self._keys:
+            self._holders[self._keys.pop(holder)] -= 1

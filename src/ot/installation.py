@@ -1,4 +1,4 @@
-"""How more of OneTool is installed, from where this installation came from."""
+"""How to install more of OneTool, depending on how it was installed."""
 
 from __future__ import annotations
 

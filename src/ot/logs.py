@@ -1,4 +1,4 @@
-"""The server's own log: on standard error, for standard output belongs to the protocol, and in a private file."""
+"""The server's log: on standard error, because standard output belongs to the protocol, and in a private file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ot.files.private_file import is_at, lock, write_all
 from ot.log_span import SpanMessage, in_a_log
 from ot.visible_text import visible_json
 
-LOGGERS = ("ot", "ot_tools", "docket")
+LOGGERS = ("ot", "ot_tools")
 LIBRARY_LINES, LIBRARY_SECONDS = 20, 60.0
 """So many lines of one library within so many seconds: what strangers send must not fill the log."""
 FILE_SECONDS, STDERR_SECONDS = 0.25, 0.05
@@ -90,13 +90,13 @@ def end_logs() -> None:
 
 
 def log_path(state_dir: Path) -> Path:
-    """Return where the log of a server with that state is."""
+    """Return the path of the log of a server with that state."""
     return state_dir / "logs" / "onetool.log"
 
 
 type _Logged = tuple[logging.LogRecord, str, str, str]
 WORKS_FOR = ("run", "request", "principal")
-"""What a line says of whom it was logged for, each where it is known."""
+"""The fields that say for whom a line was logged, each if it is known."""
 
 
 class BatchedHandler(logging.Handler):
@@ -208,7 +208,7 @@ def json_line(record: logging.LogRecord, works_for: Mapping[str, str], redact: R
     found |= message.fields(redact) if isinstance(message, SpanMessage) else {"message": str(message)}
     try:
         return visible_json(orjson.dumps(found, default=str).decode())
-    except TypeError:  # half a character, or a number beyond what it writes
+    except TypeError:  # an unpaired surrogate, or a number beyond what it writes
         return json.dumps(found, default=str)
 
 
@@ -230,11 +230,7 @@ class LogFile:
         self._fd: int | None = None
 
     def write(self, text: str) -> None:
-        """Append *text*, whole lines.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """Append *text*, whole lines; raise OSError if it cannot be written."""
         data = text.encode(errors="replace")
         fd = self._open()
         size = os.fstat(fd).st_size

@@ -1,4 +1,4 @@
-"""The known names nearest to one that is unknown, for the texts of errors."""
+"""The known names nearest to an unknown one, for error texts."""
 
 from __future__ import annotations
 
@@ -72,6 +72,6 @@ def listing(wanted: str, names: Sequence[str]) -> str:
 
 
 def available(what: str, wanted: str, names: Sequence[str]) -> str:
-    """Return how a sentence about the unknown name *wanted* ends: with a guess, and with the names that there are."""
+    """Return the end of a sentence about the unknown name *wanted*: a guess, and the names that exist."""
     guess = did_you_mean(wanted, names)
     return (f", did you mean '{guess}'?" if guess else ".") + f" Available {what}: {listing(wanted, names)}"

@@ -1,8 +1,9 @@
-"""What plugins keep or give for the server, by name: entry points of the group ``onetool.stores``.
+"""Stores and other objects that plugins provide, by name: entry points of the group ``onetool.stores``.
 
 | name | the object |
 |---|---|
 | ``language_model`` | ``(config, secrets, places) -> OpenModel``: the model that the tools of one run may ask |
+| ``pins`` | ``(paths) -> PinStore | None``: where commands find what is approved of servers; None: in files |
 | ``results.<scheme>`` | ``(output, hide) -> ResultPlaces``: where results go if ``output.store.url`` has that scheme |
 """
 
@@ -14,6 +15,7 @@ from ot import extras, hooks
 from ot.errors import ConfigError
 
 LANGUAGE_MODEL = "language_model"
+PINS = "pins"
 
 
 def results_of(url: str) -> str:

@@ -1,4 +1,4 @@
-"""Text of others, written so that a reader sees what it holds and no terminal obeys it."""
+"""Text from others, made safe to show: readers see what it holds, and no terminal obeys it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workspace: one directory, one environment and one configuration, come to life: it answers commands."""
+"""Workspace: one directory, environment and configuration in use; it answers commands and stays current."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import anyio.to_thread
 
-from ot.build import LiveFunctions, Parts, Picture, build, stats_place
+from ot.build import LiveFunctions, Parts, Picture, build, recordings_place, stats_place
 from ot.config.edit_config import edit_config, with_pattern
 from ot.config.load import Loaded, load_config
 from ot.config.models import Background
@@ -24,24 +24,25 @@ from ot.errors import OneToolError, ResultError
 from ot.execution.caller import Answer, AskUser, Caller, Question
 from ot.execution.consent import AllowAlways, AlwaysAllowed
 from ot.execution.tool_executor import CallObserver
-from ot.host import CATALOGUE, Host, Watchers
+from ot.host import Host, Watchers
 from ot.introspect.help import HelpPages
 from ot.output.stored_text import stored_text
+from ot.proxied.catalogue import ServerCatalogue
+from ot.proxied.catalogue_files import FOLDER as SERVERS
+from ot.proxied.pin_books import Change
+from ot.proxied.place import AskRoots
 from ot.registry.extension_source import Extension, extensions_of_project, extensions_of_user
 from ot.registry.tool_definitions import ToolDefinitions
 from ot.registry.tool_loader import load_tool
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime.engines.choice import EngineChoice, EngineShare
 from ot.runtime.engines.engine import Engine
+from ot.runtime.pack_proxy import Tape
 from ot.runtime.program import Program
 from ot.runtime.reply import Reply
 from ot.runtime.run_budget import RunStart
 from ot.runtime.run_events import TellEvent
 from ot.runtime.sessions import Sessions
-from ot.servers.catalogue import ServerCatalogue
-from ot.servers.catalogue_files import FOLDER as SERVERS
-from ot.servers.definition_pins import Change, DefinitionPins
-from ot.servers.place import AskRoots
 from ot.stats.recorder import Recorder, flat_chars
 from ot.stats.rows import CLI
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from ot.background.held_runs import HeldRun, HeldRuns
     from ot.background.local_queue import LocalQueue
     from ot.background.run_tools import RunTools
+    from ot.runtime.cassettes.recording import Recording
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +81,7 @@ class Workspace:
         functions: LiveFunctions | None = None,
         owner: Owner | None = None,
         loaded: Loaded | None = None,
+        load: Callable[[], Loaded] | None = None,
         connection: str = "",
     ) -> None:
         """Read the configuration and build the first picture; *packs* are offered beside the bundled ones.
@@ -87,9 +90,10 @@ class Workspace:
         tool that the user always allows into the user's configuration; without it, that answer is not offered.
         *config* is laid over the user's configuration; *functions* are packs of live functions, by name. An *owner*
         other than the user of this process never has anything written into the configuration; *always_allowed* tells
-        what it has allowed for good. *loaded* is the configuration, where it has been read already. *connection* is
-        the one that is served here, where others are served on the same host: it leaves them room, and they do not
-        share what is for one client.
+        what it has allowed for good. *loaded* is the configuration, where it has been read already; *load* reads it
+        anew, in any thread, where not each workspace does so for itself. *connection* is the one that is served
+        here, where others are served on the same host: it leaves them room, and they do not share what is for one
+        client.
 
         Raises:
             ConfigError: The configuration cannot be used.
@@ -115,13 +119,14 @@ class Workspace:
         """The client's runs that wait, or waited, for a person at a terminal; None: there was none yet."""
         self._queue: LocalQueue | None = None
         self._owns_host = False
-        self._revision = host.revisions.number(CATALOGUE) if host.revisions else 0
+        self._revision = host.sharing.catalogue_revision if host.sharing else 0
         self._find_extensions = extensions or partial(_extensions, paths)
-        self.pins = DefinitionPins(paths.global_dir / SERVERS)
+        self.pins = host.pins(paths.global_dir / SERVERS)
         self._catalogue = ServerCatalogue(host.servers, host.catalogue_files, self.pins, host.shapes)
         host.learners[self] = self._catalogue.learned
         self._trust_project = trust_project
         self._config = config
+        self._load = load or self._read_files
         loaded = loaded or self._load()
         self.engine: Engine = host.engine(self, loaded)
         self._news_told = 0
@@ -183,31 +188,47 @@ class Workspace:
         session: str = "",
         format: str | None = None,
         background: RunStart | None = None,
+        tape: Tape | None = None,
     ) -> Reply:
         """Answer a command of *caller*, or of this process's user; the first answer also says what was left out.
 
-        *background* is the start that this is of a run in the background.
+        *background* is the start that this is of a run in the background. *tape* records it, or answers its calls.
         """
         caller = caller or self.own_caller
         with self._in_use():
             await self._refresh()
-            reading = await self.picture.runner.read(command, session=session)
-            await self._refresh(reading.names, packs_only=True)
-            await self._know_servers(reading.names, caller)
+            place = recordings_place(self.picture.loaded, self.paths)
+            recording = self._record_client(caller) if place and not (tape or session or background) else None
+            tape = tape or recording
+            reading = await self.picture.runner.read(command, session=session, packs=tape.packs if tape else ())
+            if tape is None or not tape.replays:
+                await self._refresh(reading.names, packs_only=True)
+                await self._know_servers(reading.names, caller)
             if caller.client != CLI and self.definition_chars:
                 self.recorder.note_client(caller, partial(flat_chars, self.picture.registry), self.definition_chars)
             reply = await self.picture.runner.run(
-                reading, caller, tell=tell, session=session, format=format, background=background
+                reading, caller, tell=tell, session=session, format=format, background=background, tape=tape
             )
-        if not self.owner.is_user or background:
+            if recording and place and reading.program:
+                most = self.picture.loaded.config.recording.most
+                await anyio.to_thread.run_sync(recording.keep, place, reading.program.source, reply.run, most)
+        if not self.owner.is_user or background or (tape and tape.replays):
             return reply  # what is left out, and which engine there is, concerns the operator who is there
         self.ask_servers_later()
         notices = [self._notice, self._engine_news()]
         self._notice = ""
         return replace(reply, texts=(*reply.texts, *filter(None, notices))) if any(notices) else reply
 
+    def _record_client(self, caller: Caller) -> Recording | None:
+        """Return a recording of a run of *caller*, if runs of clients are recorded; a team's people have none."""
+        if caller.client == CLI or not self.owner.is_user:
+            return None
+        from ot.runtime.cassettes.recording import Recording  # noqa: PLC0415 - most runs are not recorded
+
+        return Recording(lambda text: self.picture.loaded.secrets.redact(text))
+
     def _engine_news(self) -> str:
-        """Return what is new about the engine, once: another workspace that uses it is told by itself."""
+        """Return news about the engine, once: each workspace that uses it is told separately."""
         if not isinstance(self.engine, EngineChoice):
             return ""
         told, self._news_told = self._news_told, self.engine.news.number
@@ -315,7 +336,7 @@ class Workspace:
             self.held.release(run)
 
     def run_tools(self) -> RunTools:
-        """Return what begins background runs here and tells of them."""
+        """Return the functions that start and report background runs here."""
         from ot.background.carrying_out import RunCarrier  # noqa: PLC0415 - most runs need none of it
         from ot.background.local_queue import LocalQueue  # noqa: PLC0415 - as above
         from ot.background.run_tools import RunTools  # noqa: PLC0415 - as above
@@ -337,7 +358,7 @@ class Workspace:
         return self._parts.directory
 
     def way_to_terminal(self, run: str) -> AskUser | None:
-        """Return how a question of the background *run* is put to a person at a terminal; None where it is not."""
+        """Return how to ask a person at a terminal for the background *run*; None if that is not possible."""
         if not self.owner.is_user or self.picture.loaded.config.policy.questions in ("client", "nowhere"):
             return None
 
@@ -433,6 +454,7 @@ class Workspace:
         if self._queue:
             await self._queue.aclose()
         await self._catalogue.aclose()
+        self.pins.close()
         self.host.roots.forget(self._parts.connection or str(self.paths.cwd))
         if self._owns_host:
             await self.host.aclose()
@@ -440,7 +462,7 @@ class Workspace:
         await self.host.release(self)
 
     def list_kept(self) -> list[str]:
-        """Return what of the client would be lost if this process ended now."""
+        """Return the client's state that would be lost if this process ended now."""
         held = {
             "sessions": self.sessions.count,
             "runs": self.open_runs,
@@ -458,7 +480,7 @@ class Workspace:
             ConfigError: It cannot be used; the old picture stays.
         """
         await self._reload()
-        self.host.tell_replicas()
+        self.host.tell_others()
 
     async def _reload(self) -> None:
         """Build a new picture and swap it in; runs under way keep theirs."""
@@ -492,22 +514,24 @@ class Workspace:
             self._hold()
 
     async def _is_behind(self) -> bool:
-        """Return whether another replica has changed something since; what it learned of servers is read here."""
-        revisions = self.host.revisions
-        if revisions is None or (number := revisions.number(CATALOGUE)) == self._revision:
+        """Return whether another process has changed something since; what it learned of servers is read here."""
+        sharing = self.host.sharing
+        if sharing is None or (number := sharing.catalogue_revision) == self._revision:
             return False
         self._revision = number
         await self._catalogue.read_again()
         return True
 
     def list_changed_definitions(self) -> dict[str, list[Change]]:
-        """Return what servers offer that is not as its user approved it, by server."""
+        """Return the definitions of servers that differ from the approved ones, by server."""
         return self._catalogue.list_changes()
 
     async def _know_servers(self, names: Collection[str], caller: Caller | None = None) -> None:
         """Ask the servers among *names* what they offer, if that is not known, and show what was learned."""
         await self._catalogue.ask_named(names, caller)
         self._show_learned()
+        if self.pins.is_unsure:
+            await self.pins.settled()
 
     async def _know_all_servers(self) -> ToolRegistry:
         """Return the registry after a moment for the servers that nobody has asked yet; runs under way keep theirs."""
@@ -525,7 +549,7 @@ class Workspace:
             self._asking = asking
             self._hold()
 
-    def _load(self) -> Loaded:
+    def _read_files(self) -> Loaded:
         trust = Trust(self.paths.global_dir)
         own = self.owner.secrets_file
         return load_config(self.paths, trust, trust_project=self._trust_project, given=self._config, own_secrets=own)

@@ -1,4 +1,4 @@
-"""What an extension pack may ask for while it runs in its worker. Standard library only, Python 3.10 and newer."""
+"""What an extension pack may use while it runs in its worker. Standard library only, Python 3.10 and newer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def progress(done: float, total: float | None = None, message: str = "") -> None
 
 
 def idempotency_key() -> str:
-    """Return what names this call and no other, for services that do the same thing only once.
+    """Return a key for this call alone, for services that do the same thing only once per key.
 
     It is empty where a call changes nothing, and outside of a call.
     """
@@ -102,7 +102,7 @@ async def acall_tool(name: str, /, **arguments: Any) -> Any:
 
 
 def image(data: bytes, mime_type: str = "image/png") -> dict[str, Any]:
-    """Return what stands for an image: the client is shown it when a program returns this, or by ``ot.show``.
+    """Return a placeholder for an image: the client sees the image if a program returns or ``ot.show``s it.
 
     Raises:
         ValueError: The data is too large, or no image of that kind.

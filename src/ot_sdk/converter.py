@@ -1,4 +1,4 @@
-"""Converter: the one walk through a value, by the exact types of its parts; a table says what becomes of each."""
+"""Converter: the one walk through a value, by the exact types of its parts; a table holds the rule for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_DEPTH = 64
 MAX_NODES = 2_000_000
 
 Rule = Callable[[Any, Any, int], Any]
-"""Takes the converter, a value and its depth, and returns what becomes of the value."""
+"""Takes the converter, a value and its depth, and returns the converted value."""
 
 
 class Converter:
@@ -28,7 +28,7 @@ class Converter:
         self._left = max_nodes
 
     def convert(self, value: object, depth: int = 0) -> Any:
-        """Return what becomes of *value*, which lies inside *depth* containers."""
+        """Convert *value*, which lies inside *depth* containers."""
         self._left -= 1
         if self._left < 0:
             raise self.too_many(value)
@@ -37,7 +37,7 @@ class Converter:
         return value if rule is None else rule(self, value, depth)
 
     def elements(self, value: Iterable[Any], depth: int) -> list[Any]:
-        """Return what becomes of the elements of *value*."""
+        """Convert the elements of *value*."""
         self.check_depth(value, depth)
         converted: list[Any] = []
         try:
@@ -49,12 +49,12 @@ class Converter:
         return converted
 
     def check_depth(self, value: Any, depth: int) -> None:
-        """Return when a container may stand at this depth."""
+        """Check that a container may stand at this depth."""
         if depth >= MAX_DEPTH:
             raise self.too_deep(value)
 
     def other(self, value: Any, depth: int) -> Any:
-        """Return what becomes of a value whose type has no rule."""
+        """Convert a value of an unknown type."""
         raise NotPlain("", type(value).__name__)
 
     def too_deep(self, value: Any) -> Exception:

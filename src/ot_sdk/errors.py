@@ -88,7 +88,7 @@ class SecretNotGranted(SdkError):
         line = f'__ot_requires__ = {{"secrets": ["{self.name}"]}}'
         return (
             f"pack '{self.pack}' was not given the secret '{self.name}': put it into secrets.yaml or the environment, "
-            f"and see that the pack's file declares it, {line}"
+            f"and make sure that the pack's file declares it, {line}"
         )
 
 

@@ -34,7 +34,7 @@ class PackHost:
         """Say how far the call is."""
 
     def idempotency_key(self) -> str:
-        """Return what names the call that is running."""
+        """Return the key of the running call."""
         return current_key.get()
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -46,7 +46,7 @@ class PackHost:
         raise OutsideWorker("acall_tool()")
 
     def ask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
-        """Return what a model answers: a text, or a dict that fits *schema*."""
+        """Ask the model and return its answer: a text, or a dict that fits *schema*."""
         raise OutsideWorker("llm")
 
     async def aask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
@@ -54,7 +54,7 @@ class PackHost:
         raise OutsideWorker("llm")
 
     def image(self, data: bytes, mime_type: str) -> dict[str, Any]:
-        """Return what stands for an image in a program's values."""
+        """Return a placeholder for an image in a program's values."""
         raise OutsideWorker("image()")
 
     def open_file(self, path: str) -> BinaryIO:
@@ -66,7 +66,7 @@ class PackHost:
         raise OutsideWorker("open_directory()")
 
     def require_writable(self, paths: Sequence[str]) -> None:
-        """Return when other tools may write these files for the pack, of which the user is asked at most once."""
+        """Check that other tools may write these files for the pack, of which the user is asked at most once."""
         raise OutsideWorker("require_writable()")
 
 

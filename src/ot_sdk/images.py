@@ -26,13 +26,13 @@ def image_block(data: bytes, mime_type: str) -> dict[str, Any]:
     if mime_type not in KINDS:
         raise ValueError(f"mime_type must be one of {', '.join(KINDS)}, not {mime_type!r}")
     if not data.startswith(KINDS[mime_type]):
-        raise ValueError(f"the data is no {mime_type}")
+        raise ValueError(f"the data is not {mime_type}")
     if len(data) > MAX_BYTES:
         raise ValueError(f"the image has {len(data):,} bytes, and at most {MAX_BYTES:,} can be shown: make it smaller")
     return {"type": "image", "data": b64encode(data).decode("ascii"), "mimeType": mime_type}
 
 
 def image_value(data: bytes, mime_type: str) -> dict[str, Any]:
-    """Return what a program holds for the image: it is shown when the program returns this, or by ``ot.show``."""
+    """Return a program's placeholder for the image, which is shown if the program returns or ``ot.show``s it."""
     name = hashlib.blake2b(data, digest_size=6).hexdigest()
     return {"type": "image", BLOCK: name, "mime_type": mime_type, "size": len(data)}

@@ -19,7 +19,7 @@ def ask(text: str) -> str:
 
 
 def extract(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what *text* asks for as a dict that fits *schema*, the JSON schema of an object; for plain tools.
+    """Ask the model for a dict that fits *schema*, the JSON schema of an object; for plain tools.
 
     Raises:
         ChatError: The model gave none that fits, or as above.

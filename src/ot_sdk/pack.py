@@ -77,7 +77,7 @@ def import_pack(pack: str, file: str, directory: str) -> ModuleType:
 
 
 def tools_of(module: ModuleType) -> Mapping[str, Callable[..., Any]]:
-    """Return what can be called: the names in ``__all__``, else the public functions that the module defines.
+    """Return the callable functions: the names in ``__all__``, else the public functions that the module defines.
 
     Raises:
         PackError: ``__all__`` names something that is missing or not a function.
@@ -171,7 +171,7 @@ def fit(value: Any, wanted: Any, where: str) -> Any:
             return cast("Callable[[str], Any]", origin)(_check(value, wanted, where, str))
     if origin is typing.Any:
         return value
-    raise SettingsError(where, f"Config asks for {_name(wanted)}, which settings cannot hold")
+    raise SettingsError(where, f"Config asks for {_name(wanted)}, which settings cannot represent")
 
 
 def _fit_any(value: Any, wanted: Any, where: str) -> Any:

@@ -376,7 +376,7 @@ def _trace(error: BaseException) -> str:
 
 
 def _own_frames(trace: TracebackType | None) -> TracebackType | None:
-    """Return what is left when the worker's own frames, which say nothing to the tool's author, are gone."""
+    """Return the frames without the worker's own, which say nothing to the tool's author."""
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith((_HERE, "<frozen importlib")):
         trace = trace.tb_next
     return trace

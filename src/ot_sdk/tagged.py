@@ -66,7 +66,7 @@ def decode(encoded: Any, *, max_nodes: int = MAX_NODES) -> Any:
 
 
 def tagged(kind: str, value: Any) -> Tagged:
-    """Return what stands for *value* of a type that JSON does not have."""
+    """Return the tagged form of *value*, whose type JSON does not have."""
     return {TAG: kind, "v": value}
 
 
@@ -164,7 +164,7 @@ class Encoder(Converter):
         return data if self._redact_bytes is None else self._redact_bytes(data)
 
     def other(self, value: Any, depth: int) -> Any:
-        """Return what a value whose exact type is not plain stands for, as JSON types."""
+        """Return a value whose exact type is not plain as JSON types."""
         kind = kind_of(value)
         if isinstance(value, Enum):
             return self.convert(value.value, depth + 1)

@@ -49,13 +49,13 @@ class StandIn(host.PackHost):
         self._files = files
 
     def config(self) -> Any:
-        """Return what the test gave as settings."""
+        """Return the test's settings."""
         if self._config is None:
             raise NoConfig("the test gave no settings: ot_sdk.testing.use(config=Config(...))")
         return self._config
 
     def secret(self, name: str) -> Secret:
-        """Return what the test gave under *name*."""
+        """Return the test's secret *name*."""
         if name not in self._secrets:
             raise SecretNotGranted(name, "under test")
         return Secret(self._secrets[name])
@@ -70,11 +70,11 @@ class StandIn(host.PackHost):
         self.progressed.append(Progressed(done, total, message))
 
     def idempotency_key(self) -> str:
-        """Return what the test gave as the call's key."""
+        """Return the test's key for the call."""
         return self._key
 
     def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Return what the test's own function or value says."""
+        """Return the answer of the test's function or value."""
         value = self._answer(name, arguments)
         if isinstance(value, Coroutine):
             value.close()
@@ -82,7 +82,7 @@ class StandIn(host.PackHost):
         return value
 
     async def acall_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Return what the test's own function, coroutine function or value says."""
+        """Return the answer of the test's function, coroutine function or value."""
         value = self._answer(name, arguments)
         if not isinstance(value, Coroutine):
             return value
@@ -93,7 +93,7 @@ class StandIn(host.PackHost):
             raise ToolCallFailed(type(error).__name__, str(error)) from None
 
     def ask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
-        """Return what the test's own function or value says."""
+        """Return the answer of the test's function or value."""
         self.asked.append(text)
         if self._llm is None:
             raise ChatError("ChatError", "the test gave no model: ot_sdk.testing.use(llm=...)")

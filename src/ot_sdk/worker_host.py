@@ -79,7 +79,7 @@ class WorkerHost(PackHost):
             self._notify("progress", {"done": done, "total": total, "message": text})
 
     def idempotency_key(self) -> str:
-        """Return what names the call that is running."""
+        """Return the key of the running call."""
         call = current_call.get()
         return call.key if call else ""
 
@@ -92,11 +92,11 @@ class WorkerHost(PackHost):
         return await self._await_reply(_tool_request(name, arguments))
 
     def ask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
-        """Return what the server's model answers; blocks this thread."""
+        """Ask the server's model and return its answer; blocks this thread."""
         return self._blocking(_model_request(text, schema))
 
     async def aask_model(self, text: str, schema: Mapping[str, Any] | None) -> Any:
-        """Return what the server's model answers; the event loop goes on meanwhile."""
+        """Ask the server's model and return its answer, without blocking the event loop."""
         return await self._await_reply(_model_request(text, schema))
 
     def image(self, data: bytes, mime_type: str) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class WorkerHost(PackHost):
         return open_found_directory(path, found["at"], found["identity"], found["hidden"])
 
     def require_writable(self, paths: Sequence[str]) -> None:
-        """Return when the server lets these files be written; blocks this thread."""
+        """Check with the server that these files may be written; blocks this thread."""
         asked = _Request("require_writable", "the server", {"paths": [*paths]}, "asyncio.to_thread", _path_error)
         self._blocking(asked)
 

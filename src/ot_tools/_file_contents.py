@@ -37,7 +37,7 @@ def encode(path: str, content: str | bytes, max_bytes: int) -> bytes:
     try:
         data = content if isinstance(content, bytes) else content.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"content for {path!r} cannot be written: it holds half a character (a surrogate)") from None
+        raise ValueError(f"content for {path!r} cannot be written: it holds an unpaired surrogate") from None
     if len(data) > max_bytes:
         limit = f"more than {max_bytes:,} (tools.file.max_bytes)"
         raise ValueError(f"content for {path!r} has {len(data):,} bytes, {limit}: append it in parts")

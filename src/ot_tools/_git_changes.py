@@ -133,7 +133,7 @@ class Comparison:
 
 
 def decode_text(text: bytes) -> str:
-    """Return what git printed as text that a reply can carry."""
+    """Return git's output as text that a reply can carry."""
     return text.decode(errors="replace")
 
 

@@ -114,7 +114,7 @@ def add_files(repository: Repository, found: Sequence[LoggedCommit], paths: Sequ
 
 
 def file_at(repository: Repository, commit: str, path: str) -> bytes | None:
-    """Return what the file *path*, as git names it, holds in a commit; None where there is no file."""
+    """Return the content of the file *path*, as git names it, in a commit; None if there is none."""
     found = repository.git.run("ls-tree", "-z", commit, "--", f":(top,literal){path}").split(b"\t", 1)[0].split()
     # A directory, a submodule and a link have other modes.
     if not found or found[0] not in (b"100644", b"100755"):
@@ -170,7 +170,7 @@ class StatusLine:
 def status_lines(
     repository: Repository, untracked: bool, paths: Sequence[str]
 ) -> tuple[dict[str, str], list[StatusLine]]:
-    """Return what git tells of the branch, and the files that are not as in the last commit, as git names them."""
+    """Return git's status of the branch, and the files changed since the last commit, as git names them."""
     kind = "all" if untracked else "no"
     options = ("--porcelain=v2", "-z", "--branch", f"--untracked-files={kind}", "--ignore-submodules=all")
     told = repository.git.run("status", *options, "--", *paths)

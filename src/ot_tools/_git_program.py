@@ -37,7 +37,7 @@ class GitProgram:
     max_bytes: int
 
     def run(self, *args: str, stdin: bytes = b"", accepted: Sequence[int] = (0,)) -> bytes:
-        """Return what git prints.
+        """Run git and return its output.
 
         Raises:
             GitMissing: It is not installed.
@@ -122,7 +122,7 @@ def git_path() -> str:
     if not found:
         raise GitMissing(
             "the program git is missing: install it (Debian, Ubuntu: apt install git; macOS: xcode-select --install; "
-            "others: https://git-scm.com/downloads) and see that it is on the server's PATH"
+            "others: https://git-scm.com/downloads) and make sure that it is on the server's PATH"
         )
     return str(Path(found).absolute())
 

@@ -1,7 +1,7 @@
 """Opens a git repository without obeying it.
 
 git runs what a repository's settings name: hooks, filters, text converters, monitors, pagers. So git is never shown the
-repository's own settings. It gets a directory of ours, made for one call, with settings that this module writes, and
+repository's own settings. It gets its own directory, made for one call, with settings that this module writes, and
 with the repository's objects, references and index behind it, after the path guard has seen that they are files and
 directories inside the allowed directories and not links to something else.
 """
@@ -279,7 +279,7 @@ def _environ(directory: Path, top: Path, places: _Places, index: Path) -> dict[s
 
 
 def _settings(guard: PathGuard, places: _Places, program: GitProgram) -> dict[str, str]:
-    """Return what is taken over of the settings; git only parses them here, as text from its standard input."""
+    """Return the settings to take over; git only parses them here, as text from its standard input."""
     try:
         text = _small(guard, places.common / "config", MAX_SETTINGS)
     except FileNotFoundError:
@@ -294,7 +294,7 @@ def _settings(guard: PathGuard, places: _Places, program: GitProgram) -> dict[st
 
 
 def _users_settings(program: GitProgram) -> dict[str, str]:
-    """Return what counts of the settings of the user and the system."""
+    """Return the relevant settings of the user and the system."""
     environ = {name: value for name, value in program.environ.items() if not name.startswith("GIT_")}
     for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"):
         if name in os.environ:

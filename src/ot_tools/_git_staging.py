@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ot.files.run_writes import current_writes
 from ot_tools._git_changes import commit_id, empty_tree, pathspecs
 from ot_tools._git_history import StatusLine, status_lines
 from ot_tools._git_program import GitProgram
@@ -48,6 +49,7 @@ def stage(repository: Repository, paths: Sequence[str]) -> tuple[list[str], list
             raise PermissionError(f"{repository.show_path(path)!r} is not staged: {reason}")
     staged = [path for path, reason in why.items() if not reason]
     if staged:
+        current_writes().spend(0)  # it keeps copies
         names = b"".join(os.fsencode(path) + b"\0" for path in staged)
         repository.git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=names)
     named = {path: repository.show_path(path) for path in why}

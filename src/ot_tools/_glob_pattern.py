@@ -35,11 +35,7 @@ class GlobPattern:
     """A pattern with ``*``, ``?``, ``[a-z]``, ``{a,b}`` and ``**``, compared with case."""
 
     def __init__(self, pattern: str) -> None:
-        """Read *pattern*.
-
-        Raises:
-            ValueError: It is not a relative pattern.
-        """
+        """Read *pattern*; raise ValueError if it is not a relative one."""
         self._alternatives = [_read(text) for text in _spell_out(_check(pattern))]
 
     def start(self) -> frozenset[State]:

@@ -25,7 +25,7 @@ __all__ = ["carry_out"]
 
 
 def carry_out(*, target: str, arguments: dict[str, Any], settings: dict[str, Any], guard: dict[str, Any]) -> Any:
-    """Return what the function *target* of a bundled pack returns; it may read what *guard* allows, and no more."""
+    """Call the function *target* of a bundled pack, which may read only what *guard* allows."""
     module, _, name = target.partition(":")
     opened = PathGuard.for_reading(guard)
     with use(ToolContext(opened, opened.roots[0], settings)):

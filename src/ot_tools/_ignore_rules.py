@@ -53,9 +53,9 @@ class IgnoreRules:
 
     @classmethod
     def around(cls, guard: PathGuard, path: str, spend: Spend) -> IgnoreRules:
-        """Return what counts on the way from the repository's top to the directory *path*.
+        """Return the rules from the repository's top down to the directory *path*.
 
-        Whoever starts in a directory that is left out wants to see it, so that nothing around it counts.
+        If the start is in an ignored directory, the user wants to see it, so rules around it do not count.
         """
         start = guard.real(path)
         top = repository_top(guard, start)
@@ -70,14 +70,14 @@ class IgnoreRules:
         return rules
 
     def inside(self, directory: GuardedDirectory, name: str = "", *, spend: Spend) -> IgnoreRules:
-        """Return what counts in *directory*, which is the entry *name* of the one before; or is the first, unnamed."""
+        """Return the rules in *directory*, the entry *name* of the one before, or the first, unnamed."""
         rules = replace(self, names=(*self.names, name)) if name else self
         with suppress(OSError), directory.open_file(NAME) as stream:
             return rules._and(stream, spend)
         return rules
 
     def cost(self, entry: DirectoryEntry) -> float:
-        """Return what it costs to ask whether the entry is left out."""
+        """Return the cost of asking whether the entry is ignored."""
         length = sum(map(len, self.names)) + len(entry.name)
         return SET_COST * len(self.specs) + self.characters * length / CHECKED_AT_ONCE
 
@@ -103,7 +103,7 @@ class IgnoreRules:
         if not lines or self.characters + size > MAX_TOGETHER:
             return self
         if (specs := _compiled.get(lines)) is None:
-            # More than one set is not for the server's process, whatever else the walk comes to.
+            # More than one set is too much for the server's process, however small the walk.
             spend(len(lines) * LINE_COST + size * CHARACTER_COST if size <= AT_ONCE else inf)
             specs = _compile(lines)
         placed = ((len(self.names), spec) for spec in specs)

@@ -1,4 +1,4 @@
-"""What Python's own file functions come to when a program uses them: small steps on one path, by the same guard.
+"""The small steps on one path that a program's use of Python's file functions becomes, under the same guard.
 
 Each is called as the tool of the pack ``file`` that does the same, so that one policy speaks of both.
 """
@@ -49,13 +49,13 @@ def where() -> dict[str, Any]:
 
 
 def stat(*, path: str, follow: bool = True) -> list[int]:
-    """Return what the system tells of a path."""
+    """Return the system's status of a path."""
     with _guard().place_to_look(path, follow=follow) as (directory, name):
         return _numbers(directory.stat(name))
 
 
 def link(*, path: str) -> str:
-    """Return what a symbolic link says."""
+    """Return the target of a symbolic link."""
     with _guard().place_to_look(path, follow=False) as (directory, name):
         directory.stat(name)
         target = directory.link_target(name)
@@ -96,6 +96,8 @@ def read(*, path: str, offset: int = 0, size: int = 1 << 20) -> dict[str, Any]:
 def begin(*, path: str, mode: str) -> list[int]:
     """Open a file for writing as ``open`` does in this mode, close it again and return its status."""
     with _guard().place_to_change(path, file=True) as (directory, name):
+        if not directory.has(name):
+            current_writes().spend(0)
         fd = directory.open_in_place(name, OPENED[mode])
         try:
             return _numbers(os.fstat(fd))
@@ -111,11 +113,7 @@ def write(*, path: str, data: bytes, at: int | None = None) -> int:
             end = os.fstat(fd).st_size
             # What lies between its end and the place becomes part of it, too.
             current_writes().spend(len(data) + max((end if at is None else at) - end, 0))
-            if at is not None:
-                stream.seek(at)
-            stream.write(data)
-            stream.flush()
-            return os.fstat(fd).st_size
+            return directory.write_in_place(name, stream, data, at)
 
 
 def truncate(*, path: str, size: int) -> int:
@@ -124,7 +122,7 @@ def truncate(*, path: str, size: int) -> int:
         fd = directory.open_in_place(name, os.O_WRONLY)
         try:
             current_writes().spend(max(size - os.fstat(fd).st_size, 0))
-            os.ftruncate(fd, size)
+            directory.resize(name, fd, size)
         finally:
             os.close(fd)
     return size
@@ -144,6 +142,7 @@ def make(*, path: str) -> None:
     with _guard().place_to_change(path) as (directory, name):
         if name == ".":
             raise FileExistsError("it exists")
+        current_writes().spend(0)
         directory.make_child(name)
 
 
@@ -190,11 +189,7 @@ _last: tuple[tuple[int, ...], list[tuple[str, int]]] = (), []
 
 
 def _names(directory: GuardedDirectory, path: str) -> list[tuple[str, int]]:
-    """Return all names in the directory, with their types, read once as long as nothing comes or goes.
-
-    Raises:
-        ValueError: There are too many.
-    """
+    """Return the names in the directory, with types, or raise ValueError for too many; read once while none change."""
     global _last
     allowance, counted = current_tool_context().allowance, count(1)
 

@@ -74,7 +74,7 @@ class TextFile:
         try:
             data = (text.replace("\n", "\r\n") if self.crlf else text).encode()
         except UnicodeEncodeError:
-            raise ValueError(f"{self.path!r} is not changed: the new text holds half a character") from None
+            raise ValueError(f"{self.path!r} is not changed: the new text holds an unpaired surrogate") from None
         if len(data) > max_bytes:
             raise ValueError(
                 f"{self.path!r} would have {len(data):,} bytes, more than {max_bytes:,} (tools.file.max_bytes)"
@@ -89,7 +89,7 @@ def without_returns(text: str) -> tuple[str, bool]:
 
 
 def state_of(data: bytes) -> State:
-    """Return what tells these bytes from others."""
+    """Return a hash of these bytes."""
     return len(data), hashlib.sha256(data).hexdigest()
 
 
@@ -122,7 +122,7 @@ def change_files(guard: PathGuard, changes: Sequence[Change]) -> None:
 
 
 def _read_unchanged(guard: PathGuard, path: str, state: State | None) -> bytes | None:
-    """Return what the file holds, which is what it held."""
+    """Return the file's content, checked to be unchanged."""
     try:
         with guard.open_for_reading(path) as stream:
             now = stream.read(state[0] + 1 if state else 1)
@@ -190,7 +190,7 @@ class Replacement:
         return self.text.replace(self.old, self.new)
 
     def unified_diff(self, path: str) -> str:
-        """Return what changes, in the form that ``patch`` takes, unless it is so much that the end is left out."""
+        """Return the changes in the form that ``patch`` takes; very long ones lose their end."""
         before, regions = split_lines(self.text), [*self._regions()]
         text = [f"--- a/{path}\n", f"+++ b/{path}\n"]
         shift, left = 0, MAX_DIFF

@@ -64,7 +64,9 @@ def _linear(re2: Any, pattern: str, *, ignore_case: bool, small: bool) -> Expres
     except (re2.error, UnicodeEncodeError) as error:
         if small and "too large" in str(error):
             raise TooMuchHere from None
-        why = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "it holds half a character"
+        why = (
+            error.args[0].decode(errors="replace") if isinstance(error, re2.error) else "it holds an unpaired surrogate"
+        )
         raise ValueError(
             f"{pattern!r} cannot be searched: {why} (RE2 syntax: as Python's, but no look-around or backreferences)"
         ) from None

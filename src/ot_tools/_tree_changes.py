@@ -91,6 +91,7 @@ def make_directory(guard: PathGuard, path: str) -> bool:
     with guard.place_to_change(path, make=True) as (directory, name):
         if name == ".":
             return False
+        current_writes().spend(0)
         try:
             directory.make_child(name)
         except FileExistsError:

@@ -73,7 +73,7 @@ class FileDiff:
         return sum(line[0] == "-" for hunk in self.hunks for line in hunk.lines)
 
     def without_returns(self) -> FileDiff:
-        """Return what the diff says of a file whose lines all end in both; git repeats that in each line."""
+        """Return the diff of a file whose lines all end in CRLF, without the CR that git repeats in each line."""
         if all(hunk.has_returns for hunk in self.hunks):
             return replace(self, hunks=[hunk.without_returns() for hunk in self.hunks])
         return self
@@ -124,7 +124,7 @@ class FileDiff:
 
 
 def parse_diff(text: str) -> list[FileDiff]:
-    """Return what a unified diff says, file by file; the counts in the heads of its hunks may be wrong.
+    """Parse a unified diff, file by file; the counts in its hunk headers may be wrong.
 
     Raises:
         ValueError: It is not a unified diff, or changes more than the text of files.
@@ -191,7 +191,7 @@ class _Parser:
 
     def _name(self, text: str) -> str:
         if text.startswith('"'):
-            raise ValueError(f"line {self._at + 1} of the diff has a name in quotes, which is not read")
+            raise ValueError(f"line {self._at + 1} of the diff has a name in quotes, which is not supported")
         return text.partition("\t")[0].rstrip()
 
     def _hunk(self) -> Hunk:
@@ -214,7 +214,7 @@ class _Parser:
         return Hunk(number, start if old == 0 else max(start - 1, 0), tuple(body), frozenset(bare))
 
     def _count_end(self, old: int, new: int) -> int:
-        """Return where the hunk ends by the counts in its head; 0 when they are wrong."""
+        """Return the end of the hunk by the counts in its header; 0 if they are wrong."""
         at = self._at
         while (old > 0 or new > 0) and at < len(self._lines):
             mark = self._lines[at][:1] or " "
@@ -226,7 +226,7 @@ class _Parser:
         return 0 if old or new or (more and self._lines[at] != "-- ") else at
 
     def _visible_end(self) -> int:
-        """Return where the hunk ends by the look of the lines."""
+        """Return the end of the hunk judged by its lines."""
         at = self._at
         while at < len(self._lines) and (self._lines[at][:1] or " ") in " +-\\" and not self._is_head(at):
             at += 1
@@ -242,7 +242,7 @@ def _fits(lines: list[str], old: list[str], at: int) -> bool:
 
 
 def _replace(there: list[str], hunk: Hunk) -> list[str]:
-    """Return what takes the place of the lines *there*; those that stay are the file's own."""
+    """Return the lines that replace *there*; unchanged lines are taken from the file."""
     kept, new = iter(there), list[str]()
     for line in hunk.lines:
         if line[0] == "+":

@@ -139,7 +139,7 @@ class Patched(TypedDict):
 
 
 class EditPlan(TypedDict):
-    """What an edit comes to."""
+    """What an edit would change."""
 
     change: Change
     replaced: int
@@ -147,7 +147,7 @@ class EditPlan(TypedDict):
 
 
 class PatchPlan(TypedDict):
-    """What a diff comes to."""
+    """What a diff would change."""
 
     changes: List[Change]
     patched: List[Patched]
@@ -272,7 +272,7 @@ def edit(
 def plan_edit(
     *, path: str, old: str, new: str, count: int = 1, replace_all: bool = False, dry_run: bool = False, into: str = ""
 ) -> EditPlan:
-    """Return what an edit changes, and changes nothing; a helper puts the new bytes into the directory *into*."""
+    """Plan an edit without making it; a helper puts the new bytes into the directory *into*."""
     most, spend = _config().max_bytes, _deadline().spend
     before = TextFile.read(_guard(), path, most, spend)
     found = Replacement.find(before, old, new, None if replace_all else count)
@@ -305,7 +305,7 @@ def patch(*, diff: str, path: str = ".", dry_run: bool = False) -> List[Patched]
 
 
 def plan_patch(*, diff: str, path: str = ".", dry_run: bool = False, into: str = "") -> PatchPlan:
-    """Return what a diff changes, and changes nothing; a helper puts the new bytes into the directory *into*."""
+    """Plan a patch without making it; a helper puts the new bytes into the directory *into*."""
     changes, said = patch_files(_guard(), diff, path, _config().max_bytes, _deadline(), into)
     patched: List[Patched] = [
         {"path": at, "created": file.new, "added": file.added, "deleted": file.deleted} for at, file in said.items()
@@ -529,7 +529,7 @@ def move(*, source: str, target: str, overwrite: bool = False) -> Changed:
 
 
 def delete(*, path: str, recursive: bool = False) -> Deleted:
-    """Delete a file, a link or a directory, for good.
+    """Delete a file, a link or a directory; ot.undo(run=) can bring back what was not too large to be kept.
 
     Args:
         path: What to delete, relative to the working directory or absolute; a link is deleted, not what it leads to.

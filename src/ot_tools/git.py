@@ -496,7 +496,7 @@ def _range(repository: Repository, revision: str) -> tuple[str, ...]:
     if not isinstance(revision, str):  # pyright: ignore[reportUnnecessaryIsInstance] - programs are not type-checked
         raise TypeError(f"revision must be text, got {revision!r:.100}")
     if "..." in revision:
-        raise ValueError("three dots are not read: write 'main..topic' for what is in topic and not in main")
+        raise ValueError("three dots are not supported: write 'main..topic' for what is in topic and not in main")
     base, dots, tip = revision.rpartition("..")
     ends = (tip or "HEAD", base or "HEAD") if dots else (revision,)
     first, *without = (commit_id(repository, end) for end in ends)

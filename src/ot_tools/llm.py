@@ -167,13 +167,13 @@ def _config() -> Config:
 
 
 def _seconds_for(context: ToolContext) -> float | None:
-    """Return how long to ask, so that there is time to hand over what came back; None: as long as it takes."""
+    """Return the time limit for asking that leaves time to return the answers; None for no limit."""
     left = context.deadline - time.monotonic()
     return None if left == inf else max(0.0, left - min(LAST_SECONDS, left * LAST_PART))
 
 
 def _question(prompt: str, input: Any) -> str:
-    """Return what the model is asked; the input stands between marks that it cannot foresee and close itself."""
+    """Return the question for the model; the input stands between marks that it cannot guess and close."""
     _check_prompt(prompt)
     text = input if isinstance(input, str) else _as_json(input)
     mark = f"input-{secrets.token_hex(4)}"
@@ -190,7 +190,7 @@ def _question(prompt: str, input: Any) -> str:
     try:
         question.encode()
     except UnicodeEncodeError:
-        raise ValueError("the question holds half a character (a surrogate), which cannot be sent") from None
+        raise ValueError("the question holds an unpaired surrogate, which cannot be sent") from None
     return question
 
 
@@ -203,7 +203,7 @@ def _as_json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=_as_text)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"what is to be sent cannot be written as JSON: {error}") from None
+        raise ValueError(f"what is to be sent cannot be serialized as JSON: {error}") from None
 
 
 def _as_text(value: Any) -> str:

@@ -10,19 +10,17 @@ __ot_destructive__ = ["delete"]
 __ot_read_only__ = ["list", "read", "search", "tags"]
 
 from builtins import list as List  # this module's own list() takes the name
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ot.execution.tool_context import current_tool_context
+from ot.notes.kept_notes import Chosen, KeptNotes, Row, TooManyNotes
+from ot.notes.notes_database import FILE, FileNotes
 from ot_sdk.numbers import check_number
-from ot_tools._notes_database import Chosen, Notes, Row, open_notes
 
-FILE = "notes.db"
 MAX_ID = (1 << 63) - 1
 MAX_LIMIT = 1000
 MAX_QUERY = 1000
@@ -107,10 +105,10 @@ def write(
     text = f"{title.strip()}\n{text}" if title.strip() else text
     text, words, place = _check_text(text), _tags_to_keep(tags), _place(scope)
     most = _config().max_notes
-    with _writing() as notes:
-        if notes.count() >= most:
-            raise ValueError(f"there are {most:,} notes already (tools.memory.max_notes): delete some first")
-        return _note(_find(notes, notes.add(place, text, words)))
+    try:
+        return _note(_kept_notes().add(place, text, words, most))
+    except TooManyNotes:
+        raise ValueError(f"there are {most:,} notes already (tools.memory.max_notes): delete some first") from None
 
 
 def read(*, id: int) -> KeptNote:
@@ -126,8 +124,7 @@ def read(*, id: int) -> KeptNote:
         memory.read(id=1)
     """
     check_number("id", id, 1, MAX_ID)
-    with _reading() as notes:
-        return _note(_find(notes, id))
+    return _note(_found(id, _kept_notes().get(id, _places("all"))))
 
 
 def search(
@@ -161,11 +158,10 @@ def search(
     """
     wanted, chosen = _check_query(query), _choose(tags, since, until, scope)
     check_number("limit", limit, 1, MAX_LIMIT)
-    with _reading() as notes:
-        return [
-            {**_describe(row), "snippet": row.text, "score": round(row.score, 3)}
-            for row in notes.search(wanted, chosen, limit)
-        ]
+    return [
+        {**_describe(row), "snippet": row.text, "score": round(row.score, 3)}
+        for row in _kept_notes().search(wanted, chosen, limit)
+    ]
 
 
 def list(
@@ -193,8 +189,7 @@ def list(
     """
     chosen = _choose(tags, since, until, scope)
     check_number("limit", limit, 1, MAX_LIMIT)
-    with _reading() as notes:
-        return [{**_describe(row), "start": row.text} for row in notes.latest(chosen, limit)]
+    return [{**_describe(row), "start": row.text} for row in _kept_notes().latest(chosen, limit)]
 
 
 def update(*, id: int, text: str | None = None, append: bool = False, tags: Sequence[str] | None = None) -> KeptNote:
@@ -216,16 +211,15 @@ def update(*, id: int, text: str | None = None, append: bool = False, tags: Sequ
     if text is None and tags is None:
         raise ValueError("nothing to change: give text, tags or both")
     words = None if tags is None else _tags_to_keep(tags)
-    with _writing() as notes:
-        before = _find(notes, id)
-        if text is not None:
-            text = _check_text(f"{before.text}\n{text}" if append else text)
-        notes.change(id, text, words)
-        return _note(_find(notes, id))
+
+    def edit(before: Row) -> str | None:
+        return text if text is None else _check_text(f"{before.text}\n{text}" if append else text)
+
+    return _note(_found(id, _kept_notes().change(id, _places("all"), edit, words)))
 
 
 def delete(*, ids: int | Sequence[int]) -> DeletedNotes:
-    """Delete notes, for good: all that are named, or none if one of them is not there.
+    """Delete notes: all that are named, or none if one of them is not there; ot.undo(run=) can bring them back.
 
     Args:
         ids: The id of a note, or a list of ids.
@@ -242,10 +236,9 @@ def delete(*, ids: int | Sequence[int]) -> DeletedNotes:
     wanted = [*dict.fromkeys(wanted)]
     if not 1 <= len(wanted) <= MAX_LIMIT:
         raise ValueError(f"ids must name 1 to {MAX_LIMIT:,} notes, got {len(wanted):,}")
-    with _writing(bounded=False) as notes:  # what is full must still be able to shrink
-        for id in wanted:
-            _find(notes, id)
-            notes.delete(id)
+    missing = _kept_notes().delete(wanted, _places("all"))
+    if missing is not None:
+        _found(missing, None)
     return {"ids": wanted}
 
 
@@ -262,8 +255,7 @@ def tags(*, scope: Literal["project", "user", "all"] = "project") -> List[TagCou
         memory.tags()
     """
     chosen = _choose((), "", "", scope)
-    with _reading() as notes:
-        return [{"tag": tag, "notes": count} for tag, count in notes.tags(chosen)]
+    return [{"tag": tag, "notes": count} for tag, count in _kept_notes().tags(chosen)]
 
 
 # ---------------------------------------------------------------- where the notes are
@@ -273,20 +265,10 @@ def _config() -> Config:
     return Config.model_validate(dict(current_tool_context().settings))
 
 
-def _file() -> Path:
-    return current_tool_context().data_dir(pack) / FILE
-
-
-@contextmanager
-def _reading() -> Generator[Notes]:
-    with open_notes(_file()) as notes:
-        yield notes
-
-
-@contextmanager
-def _writing(*, bounded: bool = True) -> Generator[Notes]:
-    with open_notes(_file(), writes=True, max_bytes=_config().max_bytes if bounded else None) as notes:
-        yield notes
+def _kept_notes() -> KeptNotes:
+    context, most = current_tool_context(), _config().max_bytes
+    shared = context.open_notes(context.caller.principal, most) if context.open_notes else None
+    return shared or FileNotes(context.data_dir(pack) / FILE, most)
 
 
 def _project() -> str:
@@ -304,8 +286,7 @@ def _places(scope: str, known: Sequence[str] = ("project", USER, "all")) -> tupl
     return {"project": (_project(),), USER: (USER,), "all": (_project(), USER)}[scope]
 
 
-def _find(notes: Notes, id: int) -> Row:
-    row = notes.get(id, _places("all"))
+def _found(id: int, row: Row | None) -> Row:
     if row is None:
         raise LookupError(f"this project and its user have no note {id}: memory.list(scope='all') lists those it has")
     return row
@@ -409,5 +390,5 @@ def _text(name: str, given: str) -> str:
     try:
         given.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{name} cannot be kept: it holds half a character (a surrogate)") from None
+        raise ValueError(f"{name} cannot be kept: it holds an unpaired surrogate") from None
     return given

@@ -15,7 +15,7 @@ from ot.background.carrying_out import RunCarrier
 from ot.config.models import Engines
 from ot.config.principal import os_user
 from ot.ledger.background_run import BackgroundRun, RunEnd, RunStatus
-from ot.ledger.kept_ledger import KeptLedger
+from ot.ledger.run_book import KeptLedger
 from ot.runtime.engines.choice import EngineChoice
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.portable.portable_engine import PortableEngine

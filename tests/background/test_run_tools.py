@@ -84,7 +84,7 @@ async def test_a_plain_run_reads_nothing_of_background_runs(tmp_path: Path) -> N
         async def main():
             async with OneTool(cwd={str(tmp_path)!r}, config_dir={str(tmp_path / "user")!r}, engine="portable") as tool:
                 assert (await tool.run("ot.version()")).value
-            found = [name for name in sys.modules if name.startswith(("ot.background", "docket", "redis"))]
+            found = [name for name in sys.modules if name.startswith(("ot.background", "psycopg", "redis"))]
             assert not found, found
 
         asyncio.run(main())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +17,7 @@ import pytest
 
 from ot import hooks
 from ot.entry import main
-
-LOGGERS = ("ot", "ot_tools", *hooks.packages())
+from ot.logs import LOGGERS, end_logs
 
 
 @dataclass(frozen=True)
@@ -51,20 +52,17 @@ class OneTool:
 
     def call(self, program: Callable[[], None], *words: str, stdin: str = "") -> Ended:
         """Run *program*, called by these *words*, in this process."""
-        with self.monkeypatch.context() as patch:
+        with self.monkeypatch.context() as patch, keep_process():
             patch.chdir(self.cwd)
             patch.setattr(sys, "argv", list(words))
             patch.setattr(sys, "stdin", io.StringIO(stdin))
             patch.setattr(sys, "path", list(sys.path))
-            kept = [(logging.getLogger(name), logging.getLogger(name).__dict__.copy()) for name in LOGGERS]
+            patch.setenv("PYDANTIC_DISABLE_PLUGINS", "__all__")  # as the entry would, which nothing would take back
             try:
                 program()
                 code = 0
             except SystemExit as end:
                 code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-            finally:
-                for logger, state in kept:
-                    logger.__dict__.update(state)
         out, err = self.capsys.readouterr()
         return Ended(code, out, err)
 
@@ -76,6 +74,23 @@ class OneTool:
             cwd=self.cwd, env={**os.environ, **environment},
         )  # fmt: skip
         return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+@contextmanager
+def keep_process() -> Generator[None]:
+    """Leave the loggers and the collector of garbage as they were: a command sets them up for a process of its own."""
+    loggers = [logging.getLogger(name) for name in (*LOGGERS, *hooks.packages())]
+    kept = [(logger, logger.__dict__ | {"handlers": list(logger.handlers)}) for logger in loggers]
+    was_enabled, thresholds = gc.isenabled(), gc.get_threshold()
+    try:
+        yield
+    finally:
+        end_logs()
+        for logger, state in kept:
+            logger.__dict__.update(state)
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
+        (gc.enable if was_enabled else gc.disable)()
 
 
 def interruptible(command: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ import yaml
 from cli.command import OneTool
 from ot.cli.adding.presets import presets
 from ot.config.models import Server
-from servers.openapi.api_desk import DESK, SHOP
+from proxied.openapi.api_desk import DESK, SHOP
 
 BASE = ("--base", "http://127.0.0.1:9/v1")
 
@@ -127,15 +127,15 @@ def test_a_document_in_a_file_sends_calls_to_no_internal_address_unless_the_user
 def test_a_document_whose_address_looks_like_another_one_is_not_believed(onetool: OneTool):
     document = document_naming("https://api.good.example@evil.example/", onetool.cwd / "desk.json")
     ended = onetool("add", "--no-connect", f"openapi:{document}")
-    assert (ended.code, "give it with --base ADDRESS" in ended.err) == (1, True)
+    assert (ended.code, "pass it with --base ADDRESS" in ended.err) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
         ("{", (), "the document is malformed JSON"),
-        ("swagger: '2.0'", (), "OpenAPI 3.0 or 3.1 is needed: convert it first"),
-        (DESK.read_text(), (), "give it with --base ADDRESS"),
+        ("swagger: '2.0'", (), "OpenAPI 3.0 or 3.1 is required: convert it first"),
+        (DESK.read_text(), (), "pass it with --base ADDRESS"),
     ],
 )
 def test_a_document_that_cannot_be_used_leaves_nothing_behind(
@@ -152,7 +152,8 @@ def test_an_operation_that_cannot_be_read_is_named_by_add_and_by_check(onetool: 
     document = json.loads(DESK.read_text())
     document["paths"]["/odd"] = {"get": {"operationId": "odd", "parameters": [{"$ref": "#/components/gone"}]}}
     (onetool.cwd / "api.json").write_text(json.dumps(document))
-    line = "odd is left out: the document is malformed at GET /odd: it refers to #/components/gone, which is not there"
+    why = "the document is malformed at GET /odd: it refers to #/components/gone, which does not exist"
+    line = f"odd is left out: {why}"
     added = onetool("add", *BASE, "desk", "openapi:api.json")
     assert added.code == 0
     assert "4 tools in " in added.out and line in added.out

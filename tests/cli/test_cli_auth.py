@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from cli.command import OneTool
+from free_ports import free_port
 from oauth.authorization_server import LoopbackAuthorizationServer
 from oauth.browserless_user import BrowserlessUser
 from oauth.conftest import issuer, resource
 from oauth.resource_server import LoopbackResourceServer
 from ot.cli.exit_codes import DENIED, FAILURE, NOT_FOUND, OK
 from pace import PATIENCE
-from servers.desk import free_port
 
 __all__ = ["issuer", "resource"]
 
@@ -85,7 +85,7 @@ async def at_terminal(onetool: OneTool, *arguments: str) -> AsyncGenerator[AtTer
             await process.wait()
 
 
-async def test_a_person_logs_in_by_a_pasted_address_sees_the_login_uses_it_and_logs_out(
+async def test_a_login_by_a_pasted_address_can_be_seen_used_and_ended(
     onetool: OneTool, issuer: LoopbackAuthorizationServer, resource: LoopbackResourceServer
 ):
     configured(onetool, f"  guarded: {{url: '{resource.url}'}}\n")

@@ -133,7 +133,7 @@ def test_the_block_to_paste_is_what_would_be_written(onetool: OneTool, name: str
     assert entries["onetool"]["command"] == LAUNCHER
 
 
-def test_a_link_holds_the_entry(onetool: OneTool) -> None:
+def test_an_install_link_contains_the_entry(onetool: OneTool) -> None:
     cursor, vscode = onetool("connect", "cursor", "vscode", "--link", "--name", "tools").out.splitlines()
     query = parse_qs(urlsplit(cursor).query)
     assert cursor.startswith("cursor://anysphere.cursor-deeplink/mcp/install?")

@@ -332,7 +332,7 @@ def test_a_change_of_the_settings_calls_again_and_a_mistake_in_them_is_told(onet
         assert "mile\n" in watched.until("ok, ")
 
 
-def test_a_list_is_shown_again_too(onetool: OneTool, file: Path) -> None:
+def test_a_changed_file_shows_its_functions_again(onetool: OneTool, file: Path) -> None:
     with watching(onetool, str(file)) as watched:
         watched.until("odd.names()")
         write(file, "def other(): ...\n")

@@ -42,7 +42,7 @@ def _help(path: tuple[str, ...]) -> str:
     return ALL[path].get_help(context)
 
 
-def test_all_commands_are_known() -> None:
+def test_help_knows_every_command() -> None:
     expected = "serve run init check trust untrust approve dev stats logs chat listen doctor add servers remove enable"
     expected += " disable allow ask deny list search show"
     assert {*expected.split(), "new pack", "config schema"} <= {" ".join(path) for path in LEAVES}
@@ -122,7 +122,7 @@ def test_the_whole_overview_names_every_group_command_and_option() -> None:
     assert {name for one in ROOT.params for name in one.opts} | {"--help"} == {name for name, _ in OPTIONS}
 
 
-def test_the_version_is_told(onetool: OneTool) -> None:
+def test_version_prints_the_installed_version(onetool: OneTool) -> None:
     ended = onetool("--version")
     assert (ended.code, ended.out, ended.err) == (0, f"{installed_version()}\n", "")
 

@@ -81,7 +81,7 @@ def test_add_of_a_program_that_is_not_there_is_told_before_it_is_tried(onetool: 
     assert "there is no program '/no/such-program'" in ended.out
 
 
-def test_add_of_a_program_below_the_directory_where_one_stands_says_that_it_is_not_sought_there(
+def test_add_says_that_a_relative_program_is_not_looked_up_here(
     onetool: OneTool,
 ) -> None:
     ended = onetool("add", "here", "./server", "--flag")
@@ -90,7 +90,7 @@ def test_add_of_a_program_below_the_directory_where_one_stands_says_that_it_is_n
     assert "write the full path" in ended.out
 
 
-def test_a_name_is_given_once(onetool: OneTool) -> None:
+def test_add_refuses_a_name_that_is_taken(onetool: OneTool) -> None:
     assert onetool("add", "--no-connect", "uvx", "mcp-server-fetch").code == 0
     ended = onetool("add", "--no-connect", "fetch", "uvx", "other")
     assert ended.code == 1
@@ -175,7 +175,7 @@ def test_a_word_that_is_nothing_gets_a_hint() -> None:
         name_and_arguments(["no-such-thing"])
 
 
-def test_options_become_settings() -> None:
+def test_options_of_add_become_settings_of_the_server() -> None:
     entry, secrets = entry_of_arguments(
         "s", ["https://h/mcp"], [], ["Authorization: Bearer abc-123-def", "X-Mode=a:b"], "p"
     )

@@ -32,7 +32,7 @@ from ot.cli.diagnosis import starts
 from ot.config.clients.client_reading import read_json
 from ot.config.clients.known_clients import CLIENTS
 from ot.config.clients.take_over import surroundings
-from ot.servers.spec import ServerSpec
+from ot.proxied.spec import ServerSpec
 
 CASES = sorted((Path(__file__).parent / "client_files").glob("*.yaml"))
 TOKEN = "tok-secret-123456"

@@ -1,16 +1,27 @@
-"""YAML as nodes: what is read, what is refused, and on which line."""
+"""What is made of the settings' models, their texts, and each configuration of the corpus of bad inputs."""
 
 from __future__ import annotations
 
+import json
 import math
+import runpy
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from config.desk import Desk
 from ot.config.document import MAX_BYTES, Node, parse
-from ot.errors import ConfigError
+from ot.config.inventory import take_inventory
+from ot.config.models import Config
+from ot.config.new_directory import HEAD, json_schema
+from ot.config.sections import whole_model
+from ot.config.shape import all_keys
+from ot.errors import ConfigError, TrustError
 from pace import effort
 
 FILE = Path("onetool.yaml")
@@ -60,7 +71,7 @@ def test_a_number_too_long_for_a_number_is_text() -> None:
     assert plain(f"key: {'9' * 5000}\n") == {"key": "9" * 5000}
 
 
-def test_keys_are_always_text() -> None:
+def test_keys_of_a_yaml_document_are_always_text() -> None:
     assert plain("1: a\ntrue: b\nno: c\n") == {"1": "a", "true": "b", "no": "c"}
 
 
@@ -88,8 +99,8 @@ def test_an_empty_file_is_refused_because_an_editor_may_be_saving_it(text: str) 
         ("a: 1\nb: !!str 1\n", 2, "tag"),
         ("a: 1\n--- \nb: 2\n", 2, "second document"),
         ("a: 1\nb: \0\n", 2, r"'\x00'"),
-        ("# x\n- a\n", 2, "keys with values"),
-        ("just text\n", 1, "keys with values"),
+        ("# x\n- a\n", 2, "keys and values"),
+        ("just text\n", 1, "keys and values"),
         ("a: 1\n? [b]\n: 2\n", 2, "a key must be text"),
         ("a: 1\nb: [1\n", 3, "not valid YAML"),
         ("%TAG ! x\n---\na: 1\n", 1, "directives"),
@@ -174,3 +185,144 @@ def test_find_gives_the_nearest_node_that_exists() -> None:
     assert root.find(("a", "b", 1)).value == 2
     assert root.find(("a", "b", 9)) == root.find(("a", "b"))
     assert root.find(("a", "zz", "y")) == root.find(("a",))
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "reference" / "configuration.md"
+SCRIPT: dict[str, Any] = runpy.run_path(str(DOCS / "make_settings_page.py"))
+KEYS = list(all_keys())
+
+
+def test_a_new_configuration_is_short_and_changes_nothing(desk: Desk) -> None:
+    desk.write_user(HEAD)
+    assert len(HEAD.splitlines()) == 2
+    loaded = desk.load()
+    assert (loaded.config, loaded.warnings) == (Config(), ())
+
+
+@pytest.mark.parametrize("key", KEYS, ids=[key.name for key in KEYS])
+def test_every_key_has_a_description_and_its_heading_on_the_page(key: object) -> None:
+    from ot.config.shape import SettingKey
+
+    assert isinstance(key, SettingKey)
+    assert key.description
+    assert SCRIPT["heading"](key) in PAGE.read_text(encoding="utf-8").splitlines()
+
+
+def test_the_reference_page_is_up_to_date() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == SCRIPT["brought_up_to_date"](page), "run: python docs/make_settings_page.py"
+
+
+def test_the_reference_says_what_a_project_may_do() -> None:
+    text: str = SCRIPT["render_reference"]()
+    part = text.partition("### `limits.calls`")[2].partition("###")[0]
+    assert "- project: a project may only lower it" in part
+    assert "- default: `1000`" in part
+    assert "- allowed: 1 or more, at most 1,000,000" in part
+
+
+GOOD = [
+    {},
+    {"version": 1, "aliases": {"a": "x.y"}},
+    {"alias": {"a": "x.y"}},
+    {"projects": {"a": "~/a", "b": {"path": "/b", "attrs": {"k": [1]}}}},
+    {"limits": None, "policy": {"deny": ["a.*"]}},
+    {"snippets": {"s": {"body": "x", "params": {"p": {"required": False}}}}},
+    {"tools": {"p": {"anything": {"at": "all"}}}},
+]
+BAD = [
+    {"versoin": 1},
+    {"alias": {}, "aliases": {}},
+    {"projects": {"a": 1}},
+    {"limits": {"calls": 0}},
+    {"limits": {"cals": 1}},
+    {"security": {"sanitize": "never"}},
+    {"policy": {"deny": "x"}},
+]
+
+
+@pytest.mark.parametrize("data", GOOD, ids=str)
+def test_the_schema_accepts_what_is_loaded(data: dict[str, object], desk: Desk) -> None:
+    jsonschema.validate(data, json_schema(), cls=jsonschema.Draft202012Validator)
+    desk.write_user(json.dumps(data))
+    desk.load()
+
+
+@pytest.mark.parametrize("data", BAD, ids=str)
+def test_the_schema_refuses_what_is_refused(data: dict[str, object], desk: Desk) -> None:
+    from ot.errors import ConfigError
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(data, json_schema(), cls=jsonschema.Draft202012Validator)
+    desk.write_user(json.dumps(data))
+    with pytest.raises(ConfigError):
+        desk.load()
+
+
+def test_the_schema_is_a_schema_with_titles_and_descriptions_of_every_key() -> None:
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert set(schema["properties"]) == {*whole_model().model_fields, "alias"}
+    assert all(rule["description"] for rule in schema["properties"].values())
+    models = [known for known in schema["$defs"].values() if known.get("type") == "object"]
+    assert len(models) == len(schema["$defs"]) - len(["TokenScope"])  # a name for some texts
+    fields = [rule for model in models for rule in model["properties"].values()]
+    assert all("description" in rule for rule in fields)
+
+
+def test_frozen_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Config().limits.calls = 5  # pyright: ignore[reportAttributeAccessIssue] - that is the subject
+
+
+CORPUS = Path(__file__).parents[1] / "corpus" / "bad_inputs.yaml"
+
+
+def config_items() -> list[Any]:
+    groups = yaml.load(CORPUS.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    return next(group["items"] for group in groups["groups"] if group["group"] == "config")
+
+
+def content(item: dict[str, str]) -> bytes:
+    text: str | bytes = eval(item["gen"]) if "gen" in item else item["input"]
+    return text if isinstance(text, bytes) else text.encode()
+
+
+ITEMS = config_items()
+each_item = pytest.mark.parametrize("item", ITEMS, ids=[item["id"] for item in ITEMS])
+
+
+def test_the_corpus_of_configurations_is_there() -> None:
+    assert len(ITEMS) >= 28
+
+
+@each_item
+def test_a_bad_configuration_is_refused_with_file_and_line(item: dict[str, str], desk: Desk) -> None:
+    file = desk.write_user(content(item))
+    with effort() as spent, pytest.raises(ConfigError) as caught:
+        desk.load()
+    assert spent.loops < 400
+    assert file == caught.value.file
+    assert caught.value.line
+
+
+@each_item
+def test_a_bad_configuration_cannot_be_trusted(item: dict[str, str], desk: Desk) -> None:
+    desk.write_project(content(item))
+    with effort() as spent:
+        inventory = take_inventory(desk.project)
+    assert spent.loops < 400
+    with pytest.raises(TrustError):
+        desk.trust.trust(inventory)
+
+
+@each_item
+def test_the_same_text_as_secrets_gives_values_or_one_kind_of_error(item: dict[str, str], desk: Desk) -> None:
+    desk.write_user(content(item), "secrets.yaml")
+    with effort() as spent:
+        try:
+            assert all(isinstance(name, str) for name in desk.load().secrets.names())
+        except ConfigError as error:
+            assert error.line
+    assert spent.loops < 400

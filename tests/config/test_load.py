@@ -216,7 +216,7 @@ def test_all_that_a_project_would_loosen_is_named_at_once(desk: Desk) -> None:
     assert len(refusal(desk).message.splitlines()) == 3
 
 
-def test_a_project_may_tighten(desk: Desk) -> None:
+def test_a_project_may_tighten_limits(desk: Desk) -> None:
     desk.write_user("limits: {run_seconds: 300}\n")
     desk.write_project("limits: {run_seconds: 200}\nsecurity: {sanitize: always}\noutput: {result_store_dir: tmp/r}\n")
     desk.trust_project()
@@ -279,7 +279,7 @@ def test_a_missing_variable_is_named_with_its_key_and_line(desk: Desk) -> None:
     assert "tools.p.b needs LOST" in str(error)
 
 
-def test_nothing_else_is_expanded(desk: Desk) -> None:
+def test_keys_bodies_and_other_forms_of_variables_are_not_expanded(desk: Desk) -> None:
     desk.environment = {"X": "expanded"}
     desk.write_user(
         'projects: {s: "/${X}/s"}\nsnippets: {h: {body: "${X}"}}\ntools: {p: {"${X}": "$X ${a b} ${env:X}"}}\n'

@@ -1,8 +1,9 @@
-"""Where settings are looked for."""
+"""Where settings are looked for. Where the user's own directory is, whatever HOME says."""
 
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def test_the_users_directory_is_in_the_home_directory(home: Path) -> None:
 
 
 def test_a_working_directory_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="OT_CWD does not name a directory"):
+    with pytest.raises(ConfigError, match="OT_CWD is not a directory"):
         Paths.find({"OT_CWD": str(tmp_path / "gone")})
 
 
@@ -73,3 +74,14 @@ def test_a_directory_of_another_user_is_not_used(desk: Desk) -> None:
     found = Paths.of(desk.cwd, desk.user)
     assert found.project_dir is None
     assert "belongs to another user" in found.ignored
+
+
+def test_an_empty_home_is_none_and_the_list_of_users_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+    assert Paths.find().global_dir == Path(pwd.getpwuid(os.getuid()).pw_dir) / ".onetool"
+
+
+def test_a_home_that_is_no_absolute_path_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "somewhere")
+    with pytest.raises(ConfigError, match="HOME is not an absolute path"):
+        Paths.find()

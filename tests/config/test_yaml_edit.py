@@ -95,7 +95,7 @@ def test_a_file_without_a_last_line_end_gets_one() -> None:
 
 def test_what_cannot_be_changed_without_harm_is_left_alone() -> None:
     text = "servers: {a: {command: x}, # mine\n  b: {command: y}}\n"
-    with pytest.raises(ConfigError, match=r"was left as it is.*do it by hand"):
+    with pytest.raises(ConfigError, match=r"was not changed.*do it by hand"):
         of(text).put(("servers", "c"), {"command": "z"})
 
 

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from daemon.shared_user import ONETOOL, SharedUser, is_alone, wait_until_gone
+from checkout import PACKAGES, ROOT
 from mcp_wire import WireServer
 from ot.daemon.main import MAX_FDS
 from ot.relay.header import Header
 from ot.relay.place import Unshared, find_place
 from ot.relay.reach import reach_daemon
 from pace import wait_while
+from shared_bed import ONETOOL, SharedBed, is_alone, wait_until_gone
 
-SOURCE = Path(__file__).parents[2] / "src"
-DAEMON = SOURCE / "ot" / "daemon" / "__main__.py"
+DAEMON = ROOT / "src/ot/daemon/__main__.py"
 
 
 def _served(client: WireServer) -> int:
@@ -34,7 +34,7 @@ def _served(client: WireServer) -> int:
 # ---------------------------------------------------------------- starting
 
 
-def test_ten_clients_that_start_at_once_share_one_server(new_user: SharedUser) -> None:
+def test_ten_clients_that_start_at_once_share_one_server(new_user: SharedBed) -> None:
     with ThreadPoolExecutor(10) as pool:
         clients = list(pool.map(lambda _: new_user.client(), range(10)))
         try:
@@ -47,7 +47,7 @@ def test_ten_clients_that_start_at_once_share_one_server(new_user: SharedUser) -
                 client.close()
 
 
-def test_what_a_killed_server_left_behind_is_no_obstacle(user: SharedUser) -> None:
+def test_what_a_killed_server_left_behind_is_no_obstacle(user: SharedBed) -> None:
     with user.client() as client:
         client.run("1")
         leftover = user.socket()
@@ -60,7 +60,7 @@ def test_what_a_killed_server_left_behind_is_no_obstacle(user: SharedUser) -> No
         assert list(leftover.parent.glob("*.sock.*")) == []
 
 
-def test_a_client_does_not_wait_for_another_that_hangs_while_it_starts_the_server(user: SharedUser) -> None:
+def test_a_client_does_not_wait_for_another_that_hangs_while_it_starts_the_server(user: SharedBed) -> None:
     with user.client() as client:
         client.run("1")
         start = user.socket().with_suffix(".start")
@@ -72,7 +72,7 @@ def test_a_client_does_not_wait_for_another_that_hangs_while_it_starts_the_serve
             assert is_alone(client)
 
 
-def test_a_second_server_of_the_same_key_ends_and_leaves_the_first_in_peace(user: SharedUser) -> None:
+def test_a_second_server_of_the_same_key_ends_and_leaves_the_first_in_peace(user: SharedBed) -> None:
     with user.client() as client:
         client.run("1")
         first, inode = user.daemon(), user.socket().stat().st_ino
@@ -83,7 +83,7 @@ def test_a_second_server_of_the_same_key_ends_and_leaves_the_first_in_peace(user
 
 
 def test_a_server_whose_socket_was_deleted_serves_its_clients_to_the_end_and_a_new_one_takes_the_others(
-    user: SharedUser,
+    user: SharedBed,
 ) -> None:
     with user.client() as client:
         client.run("1")
@@ -97,7 +97,7 @@ def test_a_server_whose_socket_was_deleted_serves_its_clients_to_the_end_and_a_n
     wait_until_gone(old)
 
 
-def test_a_server_that_does_not_answer_is_not_waited_for(user: SharedUser) -> None:
+def test_a_server_that_does_not_answer_is_not_waited_for(user: SharedBed) -> None:
     with user.client() as client:
         client.run("1")
         pid = user.daemon()
@@ -111,7 +111,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for(user: SharedUser) -> No
         assert _served(client) == 42
 
 
-def test_a_server_that_can_open_nothing_more_leaves_new_clients_to_themselves(user: SharedUser) -> None:
+def test_a_server_that_can_open_nothing_more_leaves_new_clients_to_themselves(user: SharedBed) -> None:
     with user.client() as client:
         client.run("1")
         pid = user.daemon()
@@ -133,7 +133,7 @@ def test_a_server_that_can_open_nothing_more_leaves_new_clients_to_themselves(us
 
 
 @pytest.mark.parametrize("name", ["ONETOOL_DAEMON", "CI"])
-def test_a_client_that_wants_it_so_is_served_alone(new_user: SharedUser, name: str) -> None:
+def test_a_client_that_wants_it_so_is_served_alone(new_user: SharedBed, name: str) -> None:
     off, ci = ("off", "") if name == "ONETOOL_DAEMON" else ("", "true")
     with new_user.client(ONETOOL_DAEMON=off, CI=ci) as client:
         assert _served(client) == 42
@@ -144,7 +144,7 @@ def test_a_client_that_wants_it_so_is_served_alone(new_user: SharedUser, name: s
 @pytest.mark.parametrize(
     "flaw", ["a link", "readable by others", "a file", "of a path that is too long", "not to be made"]
 )
-def test_without_a_private_directory_a_client_is_served_alone(new_user: SharedUser, flaw: str) -> None:
+def test_without_a_private_directory_a_client_is_served_alone(new_user: SharedBed, flaw: str) -> None:
     place = new_user.directory
     runtime = str(new_user.runtime)
     if flaw == "a link":
@@ -166,13 +166,13 @@ def test_without_a_private_directory_a_client_is_served_alone(new_user: SharedUs
         assert is_alone(client)
 
 
-def test_without_a_home_a_client_is_served_alone(new_user: SharedUser) -> None:
+def test_without_a_home_a_client_is_served_alone(new_user: SharedBed) -> None:
     client = new_user.client(HOME="", handshake=False)
     client.wait_for_stderr("HOME is not set")
     client.kill()
 
 
-def test_in_a_directory_that_was_deleted_a_client_is_told_so(new_user: SharedUser) -> None:
+def test_in_a_directory_that_was_deleted_a_client_is_told_so(new_user: SharedBed) -> None:
     gone = new_user.cwd / "gone"
     gone.mkdir()
     script = (
@@ -194,7 +194,7 @@ def test_in_a_directory_that_was_deleted_a_client_is_told_so(new_user: SharedUse
     assert "Traceback" not in ended.stderr
 
 
-def test_options_that_a_shared_server_does_not_know_are_refused_as_they_are_without_it(user: SharedUser) -> None:
+def test_options_that_a_shared_server_does_not_know_are_refused_as_they_are_without_it(user: SharedBed) -> None:
     client = user.client("--no-such-option", handshake=False)
     client.wait_for_stderr("No such option")
     assert client.close() == 2
@@ -203,7 +203,7 @@ def test_options_that_a_shared_server_does_not_know_are_refused_as_they_are_with
 # ---------------------------------------------------------------- what is inherited
 
 
-def test_the_limits_of_the_client_that_starts_the_server_do_not_reach_the_others(new_user: SharedUser) -> None:
+def test_the_limits_of_the_client_that_starts_the_server_do_not_reach_the_others(new_user: SharedBed) -> None:
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), "choom", "-n", "300", "--"]
     command += ["prlimit", "--nofile=60:", "--stack=1000000:", ONETOOL, "serve", "--shared"]
@@ -223,7 +223,7 @@ def test_the_limits_of_the_client_that_starts_the_server_do_not_reach_the_others
 @pytest.mark.parametrize(
     "how", [("prlimit", "--nofile=200:200"), ("nice", "-n", "5")], ids=["a hard limit", "niceness"]
 )
-def test_what_cannot_be_undone_is_not_shared(new_user: SharedUser, how: tuple[str, ...]) -> None:
+def test_what_cannot_be_undone_is_not_shared(new_user: SharedBed, how: tuple[str, ...]) -> None:
     script = "from ot.relay.place import find_place; print(find_place().socket)"
     command = [sys.executable, "-P", "-c", script]
     asked = [
@@ -237,7 +237,7 @@ def test_what_cannot_be_undone_is_not_shared(new_user: SharedUser, how: tuple[st
 # ---------------------------------------------------------------- a full disk
 
 
-def test_a_server_that_can_write_no_log_goes_on(new_user: SharedUser) -> None:
+def test_a_server_that_can_write_no_log_goes_on(new_user: SharedBed) -> None:
     # A hard limit, which the server does not raise.
     command = ["prlimit", "--fsize=0:0", sys.executable, "-P", "-c", "from ot.entry import main; main()"]
     client = WireServer.start([*command, "serve", "--shared"], cwd=new_user.cwd, env=new_user.environment(), warm=False)
@@ -253,25 +253,24 @@ def test_a_server_that_can_write_no_log_goes_on(new_user: SharedUser) -> None:
 # ---------------------------------------------------------------- other versions
 
 
-def _install(user: SharedUser, name: str) -> Path:
+def _install(user: SharedBed, name: str) -> Path:
     """Return a directory that stands for an installation, with a record of its own."""
     place = user.home / name
     place.mkdir()
-    for package in SOURCE.iterdir():
-        if package.is_dir() and not package.name.endswith(".egg-info"):
-            (place / package.name).symlink_to(package)
+    for package in PACKAGES:
+        (place / package.name).symlink_to(package)
     (place / "onetool_run-1.dist-info").mkdir()
     (place / "onetool_run-1.dist-info" / "RECORD").write_text("1")
     return place
 
 
-def _of(user: SharedUser, installed: Path) -> WireServer:
+def _of(user: SharedBed, installed: Path) -> WireServer:
     command = [sys.executable, "-P", "-c", "from ot.entry import main; main()", "serve", "--shared"]
     return WireServer.start(command, cwd=user.cwd, env=user.environment(PYTHONPATH=str(installed)), warm=False)
 
 
 def test_an_upgrade_and_a_downgrade_give_new_clients_a_new_server_and_leave_the_others_where_they_are(
-    new_user: SharedUser,
+    new_user: SharedBed,
 ) -> None:
     installed = _install(new_user, "installed")
     record = installed / "onetool_run-1.dist-info" / "RECORD"
@@ -289,14 +288,14 @@ def test_an_upgrade_and_a_downgrade_give_new_clients_a_new_server_and_leave_the_
     assert new_user.daemons() == [new]
 
 
-def test_two_installations_have_a_server_each(new_user: SharedUser) -> None:
+def test_two_installations_have_a_server_each(new_user: SharedBed) -> None:
     places = [_install(new_user, name) for name in ("one", "two")]
     with _of(new_user, places[0]) as one, _of(new_user, places[1]) as two:
         assert [_served(one), _served(two)] == [42, 42]
         assert len(new_user.daemons()) == 2
 
 
-def test_when_the_installation_is_deleted_clients_are_served_to_the_end(new_user: SharedUser) -> None:
+def test_when_the_installation_is_deleted_clients_are_served_to_the_end(new_user: SharedBed) -> None:
     installed = _install(new_user, "installed")
     with _of(new_user, installed) as client:
         assert _served(client) == 42
@@ -313,7 +312,7 @@ def test_when_the_installation_is_deleted_clients_are_served_to_the_end(new_user
 BECOME_NOBODY = "import os; os.setgroups([]); os.setuid(65534);"
 
 
-def _refusal(user: SharedUser, *around: str, first: str = "") -> str:
+def _refusal(user: SharedBed, *around: str, first: str = "") -> str:
     """Return what the shared server says to a process that knows everything about it, started by *around*."""
     script = (
         f"import socket, sys; {first} s = socket.socket(socket.AF_UNIX); s.settimeout(20); s.connect(sys.argv[1]);"
@@ -325,17 +324,17 @@ def _refusal(user: SharedUser, *around: str, first: str = "") -> str:
 
 
 @pytest.mark.parametrize("kind", ["--mount", "--net", "--user"])
-def test_a_process_in_another_namespace_is_refused(user: SharedUser, kind: str) -> None:
+def test_a_process_in_another_namespace_is_refused(user: SharedBed, kind: str) -> None:
     with user.client() as client:
         client.run("1")
         around = ("unshare", kind) if os.geteuid() == 0 else ("unshare", "--user", "--map-current-user", kind)
-        assert "confined otherwise" in _refusal(user, *around)
+        assert "confined differently" in _refusal(user, *around)
 
 
-def test_a_process_that_may_gain_no_privileges_is_refused(user: SharedUser) -> None:
+def test_a_process_that_may_gain_no_privileges_is_refused(user: SharedBed) -> None:
     with user.client() as client:
         client.run("1")
-        assert "confined otherwise" in _refusal(user, "setpriv", "--no-new-privs")
+        assert "confined differently" in _refusal(user, "setpriv", "--no-new-privs")
 
 
 OTHERS_SERVER = (
@@ -369,7 +368,7 @@ def test_a_server_of_another_user_is_sent_nothing(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
-def test_another_user_is_refused_even_where_the_modes_were_opened_by_hand(user: SharedUser) -> None:
+def test_another_user_is_refused_even_where_the_modes_were_opened_by_hand(user: SharedBed) -> None:
     with user.client() as client:
         client.run("1")
         with pytest.raises(subprocess.CalledProcessError):

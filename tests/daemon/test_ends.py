@@ -1,26 +1,31 @@
-"""Whoever is killed, and whenever: every request is answered once, nothing broken reaches a client, others go on."""
+"""However the shared server ends, clients go on; its own version is imported before another is installed."""
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
-from daemon.shared_user import BUSY, SharedUser, is_alone, wait_until_connected, wait_until_gone
+import ot
 from mcp_wire import ServerGone, WireServer
+from ot.daemon.serving import LAZY
 from pace import wait_while, within
+from shared_bed import BUSY, SharedBed, is_alone, wait_until_connected, wait_until_gone
 
 LOST = -32000
 BIG = "'x' * 300_000"
 LONG = "n = 0\nwhile n < 5_000_000:\n    n = n + 1\n'done'"
 
 
-def _connected(user: SharedUser, count: int) -> None:
+def _connected(user: SharedBed, count: int) -> None:
     wait_while(lambda: user.connections() != count and "the number of clients is another")
 
 
-def _busy(user: SharedUser) -> None:
+def _busy(user: SharedBed) -> None:
     """Return when a run is under way."""
     wait_while(lambda: not any(one["runs"] for one in user.control()["connections"]) and "nothing runs")
 
@@ -33,7 +38,7 @@ def _clean(client: WireServer) -> None:
 # ---------------------------------------------------------------- the shared server is killed
 
 
-def test_after_an_idle_server_was_killed_the_next_call_works(user: SharedUser) -> None:
+def test_after_an_idle_server_was_killed_the_next_call_works(user: SharedBed) -> None:
     with user.client() as client:
         assert client.run("1 + 1").text == "2"
         killed = user.kill_daemon()
@@ -43,7 +48,7 @@ def test_after_an_idle_server_was_killed_the_next_call_works(user: SharedUser) -
         _clean(client)
 
 
-def test_every_call_that_was_open_gets_one_error_and_the_next_one_works(user: SharedUser) -> None:
+def test_every_call_that_was_open_gets_one_error_and_the_next_one_works(user: SharedBed) -> None:
     with user.client() as client:
         numbers = [client.send_run(BUSY) for _ in range(2)]
         _busy(user)
@@ -56,7 +61,7 @@ def test_every_call_that_was_open_gets_one_error_and_the_next_one_works(user: Sh
         _clean(client)
 
 
-def test_a_list_that_was_asked_for_when_the_server_died_is_asked_of_the_next_one(user: SharedUser) -> None:
+def test_a_list_that_was_asked_for_when_the_server_died_is_asked_of_the_next_one(user: SharedBed) -> None:
     with user.client() as client:
         os.kill(user.daemon(), signal.SIGSTOP)
         number = client.send("tools/list")
@@ -65,7 +70,7 @@ def test_a_list_that_was_asked_for_when_the_server_died_is_asked_of_the_next_one
         _clean(client)
 
 
-def test_a_client_whose_greeting_was_cut_off_gets_one_from_the_next_server(user: SharedUser) -> None:
+def test_a_client_whose_greeting_was_cut_off_gets_one_from_the_next_server(user: SharedBed) -> None:
     with user.client() as first:
         first.run("1")
         with user.client(handshake=False) as client:
@@ -83,7 +88,7 @@ def test_a_client_whose_greeting_was_cut_off_gets_one_from_the_next_server(user:
             _clean(client)
 
 
-def test_a_client_whose_server_dies_in_the_handshake_gets_the_next_one(user: SharedUser) -> None:
+def test_a_client_whose_server_dies_in_the_handshake_gets_the_next_one(user: SharedBed) -> None:
     with user.client() as first:
         first.run("1")
         pid, socket = user.daemon(), user.socket()
@@ -96,7 +101,7 @@ def test_a_client_whose_server_dies_in_the_handshake_gets_the_next_one(user: Sha
             assert not is_alone(client)
 
 
-def test_a_server_that_ends_three_times_in_a_minute_is_not_started_again(user: SharedUser) -> None:
+def test_a_server_that_ends_three_times_in_a_minute_is_not_started_again(user: SharedBed) -> None:
     with user.client() as client:
         for count in range(2):
             assert client.run(f"{count} + 1").text == str(count + 1)
@@ -109,7 +114,7 @@ def test_a_server_that_ends_three_times_in_a_minute_is_not_started_again(user: S
         _clean(client)
 
 
-def test_no_broken_line_reaches_a_client_when_the_server_dies_between_large_answers(user: SharedUser) -> None:
+def test_no_broken_line_reaches_a_client_when_the_server_dies_between_large_answers(user: SharedBed) -> None:
     with user.client() as client:
         client.run(BIG)
         client.hold_reading()
@@ -127,7 +132,7 @@ def test_no_broken_line_reaches_a_client_when_the_server_dies_between_large_answ
 
 
 @pytest.mark.parametrize("how", ["the relay is killed", "the client is killed"])
-def test_a_run_of_a_client_that_has_gone_is_ended_and_others_go_on(user: SharedUser, how: str) -> None:
+def test_a_run_of_a_client_that_has_gone_is_ended_and_others_go_on(user: SharedBed, how: str) -> None:
     with user.client() as other:
         client = user.client()
         client.send_run(BUSY)
@@ -143,7 +148,7 @@ def test_a_run_of_a_client_that_has_gone_is_ended_and_others_go_on(user: SharedU
         assert user.daemon() == pid
 
 
-def test_a_relay_whose_input_is_closed_in_a_call_ends_at_once(user: SharedUser) -> None:
+def test_a_relay_whose_input_is_closed_in_a_call_ends_at_once(user: SharedBed) -> None:
     with user.client() as other:
         client = user.client()
         client.send_run(BUSY)
@@ -153,7 +158,7 @@ def test_a_relay_whose_input_is_closed_in_a_call_ends_at_once(user: SharedUser) 
         assert other.run("1 + 1").text == "2"
 
 
-def test_the_server_outlives_a_client_that_kills_its_whole_tree(user: SharedUser) -> None:
+def test_the_server_outlives_a_client_that_kills_its_whole_tree(user: SharedBed) -> None:
     client = user.client()
     pid = user.daemon()
     assert pid not in client.children()
@@ -163,7 +168,7 @@ def test_the_server_outlives_a_client_that_kills_its_whole_tree(user: SharedUser
         assert user.daemon() == pid
 
 
-def test_a_relay_that_is_asked_to_end_passes_on_the_answers_that_are_open(user: SharedUser) -> None:
+def test_a_relay_that_is_asked_to_end_passes_on_the_answers_that_are_open(user: SharedBed) -> None:
     client = user.client()
     number = client.send_run(LONG)
     _busy(user)
@@ -173,3 +178,28 @@ def test_a_relay_that_is_asked_to_end_passes_on_the_answers_that_are_open(user: 
         client.wait("never asked")
     assert client.close() == 0
     wait_until_gone(client.pid)
+
+
+SOURCE = Path(ot.__file__).parent
+ELSEWHERE = {"cli", "daemon", "entry.py", "relay", "jail"}
+"""Rooms whose imports a shared server does not meet: above it, or run from disk in another process."""
+
+
+def _imported_in_functions(file: Path) -> set[str]:
+    functions = (
+        node
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    inside = (node for function in functions for node in ast.walk(function) if isinstance(node, ast.ImportFrom))
+    return {node.module for node in inside if node.module and node.module.startswith("ot.")}
+
+
+def test_every_module_that_a_server_imports_late_is_known() -> None:
+    files = [file for file in SOURCE.rglob("*.py") if ELSEWHERE.isdisjoint(file.relative_to(SOURCE).parts)]
+    late = set[str]().union(*map(_imported_in_functions, files))
+    assert late == set(LAZY)
+
+
+def test_all_of_them_can_be_imported() -> None:
+    assert [import_module(name).__name__ for name in LAZY] == list(LAZY)

@@ -1,4 +1,4 @@
-"""The shared server in this process: whom it takes, what it tells of itself, and when it ends."""
+"""The shared server in this process: whom it takes, by which header, what it tells of itself, and when it ends."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import pytest
 
 from ot.config.paths import Paths
 from ot.daemon import handshake, life
+from ot.daemon.handshake import MAX_BYTES, PREFIX_BYTES, MalformedHeader, body_bytes, read_body
 from ot.daemon.life import Life
 from ot.daemon.shared_server import SharedServer
 from ot.host import Host
@@ -335,3 +336,29 @@ async def test_asked_to_stop_it_takes_nobody_new_and_lets_go_of_clients(house: H
     await house.ended()
     writer.close()
     late_writer.close()
+
+
+HEADER = Header(b"a key\nof lines", b"/w/\xff", (b"serve", b"--packs=a b", b""), {b"A": b"1=2", b"EMPTY": b""})
+
+
+def test_a_header_is_read_as_it_was_packed() -> None:
+    packed = HEADER.pack()
+    assert body_bytes(packed[:PREFIX_BYTES]) == len(packed) - PREFIX_BYTES
+    read = read_body(packed[PREFIX_BYTES:])
+    assert (read.key, read.cwd, read.argv, read.environ) == (HEADER.key, HEADER.cwd, HEADER.argv, HEADER.environ)
+
+
+@pytest.mark.parametrize(
+    "prefix", [b"onetool2" + bytes(4), MAGIC + (MAX_BYTES + 1).to_bytes(4, "big"), b'{"jsonrpc":"2']
+)
+def test_another_protocol_or_an_endless_header_is_refused_before_it_is_read(prefix: bytes) -> None:
+    with pytest.raises(MalformedHeader):
+        body_bytes(prefix)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"key", b"key\0/cwd", b"key\0/cwd\0many", b"key\0/cwd\x002\0one", b"k\0/\0-1\0x"]
+)
+def test_a_header_with_missing_fields_is_malformed(body: bytes) -> None:
+    with pytest.raises(MalformedHeader):
+        read_body(body)

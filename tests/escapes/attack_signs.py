@@ -27,6 +27,8 @@ STATE = (
     "servers",
     "seen",
     "spool",
+    "runs",
+    "undo",
     "backups",
     "trust.json",
     ".trust.json.lock",
@@ -126,7 +128,7 @@ def _leaked(attack: Attack, home: AttackedHome, received: str) -> Iterator[str]:
 
 
 def _trusted_unasked(attack: Attack, home: AttackedHome) -> Iterator[str]:
-    book = home.house.settings / "trust.json"
+    book = home.house.user / "trust.json"
     projects = json.loads(book.read_text())["projects"] if book.exists() else {}
     if projects and not attack.trusts and not attack.asked.get("trust"):
         yield "the project is trusted, which nobody asked for"
@@ -147,7 +149,7 @@ def _own_signs(attack: Attack, home: AttackedHome) -> Iterator[str]:
 
 
 def _files_of_project(home: AttackedHome) -> Iterator[tuple[str, bytes]]:
-    for path in sorted(home.house.work.rglob("*")):
+    for path in sorted(home.house.cwd.rglob("*")):
         status = path.lstat()
         if stat.S_ISREG(status.st_mode) and status.st_size < MOST_BYTES:
-            yield path.relative_to(home.house.work).as_posix(), path.read_bytes()
+            yield path.relative_to(home.house.cwd).as_posix(), path.read_bytes()

@@ -22,9 +22,10 @@ from typing import Any
 
 import pytest
 
+from bed import write
 from callers import asking
 from escapes.hostile_files import MADE
-from escapes.house import House, write
+from escapes.house import House
 from escapes.repository_attack import Attack, Step
 from ot.config.paths import Paths
 from ot.entry import main
@@ -34,7 +35,7 @@ from ot.workspace import Workspace
 
 CANARY = "canary-7f3a"
 LONGEST_SECONDS = 20
-FAKE_SERVER = Path(__file__).parents[1] / "servers" / "fake_server.py"
+FAKE_SERVER = Path(__file__).parents[1] / "proxied" / "misbehaving_server.py"
 USER = f"""\
 engines: {{use: portable}}
 policy: {{allow: ["guide.*"], ask: ["desk.*"], deny: ["github.*"]}}
@@ -53,7 +54,7 @@ SECRETS = {
 }
 
 # On a busy machine this import alone takes longer than a step may.
-importlib.import_module("ot.servers.connection")
+importlib.import_module("ot.proxied.connection")
 
 
 class TookTooLong(BaseException):
@@ -91,8 +92,8 @@ class AttackedHome:
     @classmethod
     def build(cls, base: Path, attack: Attack, patch: pytest.MonkeyPatch, port: int) -> AttackedHome:
         """Lay out the user's files and the clone."""
-        house = House(base / "home", base / attack.work, base / "outside")
-        for path in (house.settings, house.work, house.outside / "www", base / "mark", base / "bin"):
+        house = House(base / "home", base / attack.work)
+        for path in (house.user, house.cwd, house.outside / "www", base / "mark", base / "bin"):
             path.mkdir(parents=True)
         # What opens a report in a browser.
         (base / "bin" / "xdg-open").symlink_to("/bin/true")
@@ -103,7 +104,7 @@ class AttackedHome:
         for name, text in SECRETS.items():
             write(house.home / name, text)
         self.lay_out(house.home, attack.home)
-        self.lay_out(house.work, attack.files)
+        self.lay_out(house.cwd, attack.files)
         (house.outside / "www").chmod(0o755)
         for name, value in {"HOME": str(house.home), "MY_GH_TOKEN": f"{CANARY}-env", "COLUMNS": "300"}.items():
             patch.setenv(name, value)
@@ -141,7 +142,7 @@ class AttackedHome:
     def filled(self, text: str) -> str:
         """Return *text* with the places of this home in it."""
         house = self.house
-        places = {"HOME": house.home, "WORK": house.work, "OUTSIDE": house.outside, "MARK": house.home.parent / "mark"}
+        places = {"HOME": house.home, "WORK": house.cwd, "OUTSIDE": house.outside, "MARK": house.home.parent / "mark"}
         words = {**places, "PYTHON": sys.executable, "PORT": self.port, "FAKE": FAKE_SERVER}
         for word, value in words.items():
             text = text.replace(f"@{word}@", str(value))
@@ -159,11 +160,11 @@ class AttackedHome:
             case {"run": code}:
                 self._command("run", self.filled(code))
             case {"pull": files}:
-                self.lay_out(self.house.work, files)
+                self.lay_out(self.house.cwd, files)
             case {"asked": code}:
                 self._bounded(str(step), lambda: self._asked(self.filled(code)))
             case {"process": words}:
-                ended = self.house.onetool(*shlex.split(words), env={"PATH": str(self.house.home.parent / "bin")})
+                ended = self.house.typed(*shlex.split(words), PATH=str(self.house.home.parent / "bin"))
                 self.said += [ended.stdout, ended.stderr]
             case {"serve": codes}:
                 self._bounded(str(step), lambda: self._serve([self.filled(code) for code in codes]), seconds=60)
@@ -172,7 +173,7 @@ class AttackedHome:
 
     def _command(self, *arguments: str) -> None:
         with self.patch.context() as patch, _loggers_kept():
-            patch.chdir(self.house.work)
+            patch.chdir(self.house.cwd)
             patch.setattr(sys, "argv", ["onetool", *arguments])
             patch.setattr(sys, "stdin", io.StringIO())
             patch.setattr(sys, "path", list(sys.path))
@@ -184,7 +185,7 @@ class AttackedHome:
             return Answer("accept", {"decision": "deny"})
 
         async def run() -> None:
-            app = Workspace.alone(Paths.of(self.house.work, self.house.settings))
+            app = Workspace.alone(Paths.of(self.house.cwd, self.house.user))
             try:
                 reply = await app.run(code, asking(no))
                 self.said.extend(reply.texts)
@@ -195,7 +196,7 @@ class AttackedHome:
 
     def _serve(self, codes: list[str]) -> None:
         environment = {"PYTHONSAFEPATH": "1"}
-        with self.house.serve(env=environment) as server:
+        with self.house.stdio(env=environment) as server:
             self.said += [server.run(code).text for code in codes]
             server.close()
             self.said.append(server.stderr_text())

@@ -9,13 +9,16 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from zlib import crc32
+
+import pytest
 
 from escapes.cases import Case
 from escapes.listeners import Listeners
 from escapes.process_sampler import ProcessSampler
 from escapes.signs import Sight, escapes_seen
 from mcp_wire import ServerGone, WireReply, WireServer
-from pace import patiently
+from pace import PATIENCE, patiently, times_as_slow
 from settled import wait_until_settled
 
 TESTS = Path(__file__).parents[1]
@@ -25,6 +28,19 @@ AS_USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 ADDRESS_SPACE = 4 << 30
 REPLY_SECONDS = 12.0
 MORE_TRIES = 2
+ROOMS = {
+    # The weakest jail of the default engine: only what needs no package, for a user whose files are the server's.
+    "exact-as-user-no-namespaces": ["--exact", "--no-namespaces", "--as-user"],
+    "portable": [],
+    "exact": ["--exact"],
+    "exact-no-namespaces": ["--exact", "--no-namespaces"],
+    "exact-as-user": ["--exact", "--as-user"],
+    "no-refusal": ["--no-refusal"],
+}
+"""Ways of running the server: stronger jails hold what the weakest holds, the last does not look at programs' text."""
+DEFAULT, OTHER = list(ROOMS)[:2]
+SHARE = 10
+"""One case of so many, always the same ones, is tried on the other engine, too, whenever the tests run."""
 TIMING = ("wall_over_s", "stall_ms_over")
 CONFIG = """\
 limits: {run_seconds: 2, call_seconds: 2, cpu_seconds: 1}
@@ -32,6 +48,12 @@ aliases: {ws: brave.search}
 snippets: {hello: {body: '"hello {{ name }}"'}}
 policy: {deny: [vault.wipe]}
 """
+
+
+def marks_of(room: str, case: Case | None = None) -> tuple[pytest.MarkDecorator, ...]:
+    """Return the marks of *case* in *room*: the soak tries every case in every room."""
+    is_due = room == OTHER and (case is None or crc32(case.label.encode()) % SHARE == 0)
+    return () if room == DEFAULT or is_due else (pytest.mark.soak,)
 
 
 class EscapeRoom:
@@ -56,29 +78,40 @@ class EscapeRoom:
         )
         # What a server does once, at its first run and its first snippet, is not to be taken for a case's doing.
         for command in ("1 + 1", "$hello name=you", "[brave.search(query=1), vault.read(key=1), echo.id(x=1)]"):
-            assert not server.run(command).is_error
+            assert not (reply := server.run(command)).is_error, reply.text
         wait_until_settled(server)
         return server
 
     def _environment(self) -> dict[str, str]:
         python = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])
         ours = {"HOME": str(self._directory / "home"), "PYTHONPATH": python, "OT_SIDE": self._side}
-        return {**os.environ, **ours, "SBX_CANARY": "canary-env-7f3a"}
+        # In CI nobody sits at a terminal, so that no question waits for an answer there.
+        return {**os.environ, **ours, "SBX_CANARY": "canary-env-7f3a", "CI": "1"}
 
     def escapes(self, case: Case) -> list[str]:
         """Run every command of *case*, and return the signs of an escape with what else was seen."""
         return [found for number in range(len(case.commands)) for found in self._escapes(case, number)]
 
     def _escapes(self, case: Case, number: int) -> list[str]:
-        sight = self.try_command(case, case.commands[number], number)
-        found = escapes_seen(case.escaped_if, sight)
         for _ in range(MORE_TRIES):
+            found = self._signs_of(case, number)
             # A busy machine can make anything late, but hardly three times in a row; all other signs count at once.
             if not found or not all(sign.startswith(TIMING) for sign in found):
                 break
-            sight = self.try_command(case, case.commands[number], number)
-            found = escapes_seen(case.escaped_if, sight)
-        return [f"command {number}, {sign}; {sight}" for sign in found]
+        else:
+            found = self._signs_of(case, number)
+        return [f"command {number}, {sign}" for sign in found]
+
+    def _signs_of(self, case: Case, number: int) -> list[str]:
+        """Run a command once, and return the signs of an escape, each with what else was seen."""
+        sight = self.try_command(case, case.commands[number], number)
+        found = escapes_seen(case.escaped_if, sight)
+        if found and all(sign.startswith(TIMING) for sign in found):
+            slowness = times_as_slow()
+            found = escapes_seen(
+                {sign: case.escaped_if[sign] * slowness for sign in TIMING if sign in case.escaped_if}, sight
+            )
+        return [f"{sign}; {sight}" for sign in found]
 
     def try_command(self, case: Case, command: str, number: int = 0) -> Sight:
         """Run one command of a case under watch."""
@@ -115,7 +148,7 @@ class EscapeRoom:
     def ask(self, request: str) -> dict[str, Any]:
         """Return what the server's side channel answers."""
         with socket.socket(socket.AF_UNIX) as channel:
-            channel.settimeout(10)
+            channel.settimeout(PATIENCE)
             channel.connect(self._side)
             channel.sendall(request.encode())
             return json.loads(b"".join(iter(lambda: channel.recv(1 << 16), b"")))

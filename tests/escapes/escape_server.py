@@ -29,7 +29,7 @@ from ot.config.paths import Paths
 from ot.errors import LimitExceeded
 from ot.logs import configure_logs
 from ot.registry.tool_loader import ToolLoader
-from ot.runtime.engines.engine import Constant, Engine, Function, Missing, Reach
+from ot.runtime.engines.engine import Constant, Engine, Function, Missing, Place, Reach
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.pack_proxy import PackProxy
@@ -95,10 +95,11 @@ def count_calls() -> None:
         *,
         line: int | None = None,
         key: str = "",
+        inside: Place | None = None,
     ) -> Any:
         WATCH.calls += 1
         try:
-            return await call(self, pack, name, args, kwargs, line=line, key=key)
+            return await call(self, pack, name, args, kwargs, line=line, key=key, inside=inside)
         except LimitExceeded:
             WATCH.calls -= 1
             raise

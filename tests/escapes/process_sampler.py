@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from mcp_wire import process_tree
 from pace import PATIENCE
+from server_process import process_tree
 
 SAMPLE_SECONDS = 0.01
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from escapes.cases import Case, escape_cases
-from escapes.escape_room import EscapeRoom
+from escapes.escape_room import ROOMS, EscapeRoom, marks_of
 from pace import patiently
 from settled import wait_until_settled
 
@@ -14,7 +14,14 @@ LATE_SECONDS = 1.3
 GROWTH_MB = 250
 
 
-@pytest.mark.parametrize("case", escape_cases(), ids=lambda case: case.label)
+TRIED = [
+    pytest.param(room, case, id=f"{room}-{case.label}", marks=marks_of(room, case))
+    for room in ROOMS
+    for case in escape_cases()
+]
+
+
+@pytest.mark.parametrize(("room", "case"), TRIED, indirect=["room"], scope="module")
 def test_the_case_is_contained(room: EscapeRoom, case: Case) -> None:
     assert room.escapes(case) == []
     assert room.server.run("1 + 1").text == "2"

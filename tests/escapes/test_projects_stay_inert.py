@@ -1,4 +1,4 @@
-"""A project's settings and packs do nothing until the user has trusted them as they are, and then never too much."""
+"""A project does nothing until the user trusts it, and then makes the user's settings stricter, never looser."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from escapes.house import SOURCE, House, write
+from bed import SOURCE, write
+from escapes.house import House
 from ot.config.inventory import take_inventory
 from ot.config.trust import Trust
+from ot.errors import ConfigError, TrustError
 from pace import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +50,7 @@ print(json.dumps([path for path in opened if "work/.onetool" in path]))
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    return House.build(tmp_path)
+    return House.make(tmp_path)
 
 
 def hostile_project(house: House) -> Path:
@@ -63,8 +65,8 @@ def hostile_project(house: House) -> Path:
 
 def test_a_project_that_nobody_trusted_changes_nothing(house: House) -> None:
     marker = hostile_project(house)
-    write(house.work / "note.txt", "a note")
-    with house.serve() as server:
+    write(house.cwd / "note.txt", "a note")
+    with house.stdio() as server:
         first = server.run("1 + 1")
         assert "is not trusted" in first.text
         assert "onetool trust" in first.text
@@ -85,7 +87,7 @@ def test_a_project_that_nobody_trusted_is_not_even_read(house: House, mode: str)
     environment = {**os.environ, "HOME": str(house.home), "PYTHONPATH": str(SOURCE)}
     found = subprocess.run(
         [sys.executable, "-c", WATCHED, mode],
-        cwd=house.work,
+        cwd=house.cwd,
         env=environment,
         capture_output=True,
         timeout=60,
@@ -115,7 +117,7 @@ async def test_a_project_that_changed_after_it_was_trusted_is_inert_at_start(hou
 def test_a_project_that_changed_after_it_was_trusted_is_inert_at_reload_too(house: House) -> None:
     house.project_file("aliases: {ls: file.list}\n")
     house.trust()
-    with house.serve() as server:
+    with house.stdio() as server:
         assert server.run("ls()").is_error is False
         house.project_file("aliases: {ls: file.write}\n")
         assert "has changed since it was trusted" in server.run("ot.reload()").text
@@ -130,7 +132,7 @@ def test_what_was_shown_is_trusted_and_not_what_was_put_in_its_place(house: Hous
     house.project_file("aliases: {ls: file.list}\n")
     shown = take_inventory(house.project)
     house.project_file("aliases: {ls: file.write}\n")
-    Trust(house.settings).trust(shown)
+    Trust(house.user).trust(shown)
     assert house.app().picture.loaded.project_state == "changed"
 
 
@@ -164,11 +166,11 @@ async def test_settings_that_change_while_they_are_loaded_are_never_used(house: 
 
 def test_trusting_for_one_run_is_not_remembered(house: House) -> None:
     house.project_file("aliases: {ls: file.list}\n")
-    with house.serve("--trust-project") as server:
+    with house.stdio("--trust-project") as server:
         assert server.run("ls()").is_error is False
         assert server.run("ot.health()['project']").text == "trusted"
-    assert json.loads(house.onetool("trust", "--list", "--json").stdout) == []
-    with house.serve() as server:
+    assert json.loads(house.typed("trust", "--list", "--json").stdout) == []
+    with house.stdio() as server:
         assert server.run("ls()").is_error
 
 
@@ -189,9 +191,9 @@ def test_a_project_directory_that_is_none_is_said_to_be_ignored(house: House, ki
 @pytest.mark.parametrize("where", ["work", "link-to-work", "work/../work", "work/sub/.."])
 def test_a_working_directory_from_the_environment_brings_no_trust(house: House, where: str) -> None:
     house.project_file("aliases: {ls: file.list}\n")
-    (house.work / "sub").mkdir()
-    (house.work.parent / "link-to-work").symlink_to(house.work)
-    reply = json.loads(house.onetool("run", "--json", "ls()", env={"OT_CWD": str(house.work.parent / where)}).stdout)
+    (house.cwd / "sub").mkdir()
+    (house.cwd.parent / "link-to-work").symlink_to(house.cwd)
+    reply = json.loads(house.typed("run", "--json", "ls()", OT_CWD=str(house.cwd.parent / where)).stdout)
     assert reply["is_error"]
     assert "is not trusted" in "".join(reply["content"])
 
@@ -208,7 +210,84 @@ met"""
 
 def test_a_server_that_works_inside_the_user_s_settings_still_hides_them(house: House) -> None:
     house.user_file("TOKEN: canary-user\n", "secrets.yaml")
-    found = house.onetool("run", "--json", LOOK_AROUND, env={"OT_CWD": str(house.settings)})
+    found = house.typed("run", "--json", LOOK_AROUND, OT_CWD=str(house.user))
     assert json.loads(found.stdout)["content"] == [
         '["PermissionError","PermissionError","PermissionError","PermissionError"]'
     ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "limits: {calls: 100000}",
+        "limits: {run_seconds: 86400}",
+        "limits: {memory_mb: 60000}",
+        "output: {max_total_bytes: 99999999999}",
+        "security: {sanitize: opt-in}",
+        "security: {roots: ['/']}",
+        "security: {roots: ['~']}",
+        "engines: {portable: {processes: 500}}",
+        "policy: {allow: ['*']}",
+        "policy: {ask: [file.write]}",
+        "policy: {ask_calls: 10000}",
+        "policy: {ask_seconds: 301}",
+        "policy: {exact_names: false}",
+        "policy: {changed_definitions: flag}",
+        "secrets_file: ../../home/.onetool/secrets.yaml",
+        "secrets_file: ~/.onetool/secrets.yaml",
+        "output: {result_store_dir: tools}",
+        "tools: {file: {max_bytes: '${TOKEN}'}}",
+        "tools: {file: {max_bytes: '${SBX_CANARY}'}}",
+    ],
+)
+async def test_a_trusted_project_cannot_loosen_what_the_user_has_set(
+    house: House, settings: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SBX_CANARY", "canary-environment")
+    house.user_file("security: {sanitize: always}\npolicy: {changed_definitions: block}\n")
+    house.user_file("TOKEN: canary-user\n", "secrets.yaml")
+    house.project_file("aliases: {ls: file.list}\n")
+    house.trust()
+    app = house.app()
+    house.project_file(settings + "\n")
+    house.trust()
+    reply = await app.run("ot.reload()")
+    assert reply.is_error
+    assert "canary" not in str(reply)
+    assert app.picture.loaded.config.aliases == {"ls": "file.list"}
+    with pytest.raises(ConfigError) as caught:
+        house.app()
+    assert "canary" not in str(caught.value)
+    await app.aclose()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "include: [../../home/.onetool/secrets.yaml]",
+        "include: [/etc/passwd]",
+        "include: [tmp/unhashed.yaml]",
+        "output: {result_store_dir: ../../outside}",
+    ],
+)
+def test_a_project_that_reaches_out_of_its_directory_cannot_even_be_trusted(house: House, settings: str) -> None:
+    house.user_file("TOKEN: canary-user\n", "secrets.yaml")
+    house.project_file(settings + "\n")
+    house.project_file("limits: {calls: 1}\n", "tmp/unhashed.yaml")
+    with pytest.raises(TrustError) as caught:
+        house.trust()
+    assert "canary" not in str(caught.value)
+    with pytest.raises(ConfigError):
+        house.app(trust_project=True)
+
+
+async def test_what_the_user_denies_stays_denied_whatever_a_project_says(house: House) -> None:
+    house.user_file("policy: {deny: [file.write]}\naliases: {w: file.write}\n")
+    house.project_file("policy: {deny: [file.search]}\naliases: {put: file.write}\n")
+    house.trust()
+    app = house.app()
+    for call in ("file.write", "w", "put", "getattr(file, 'wri' + 'te')", "file.ｗrite"):  # noqa: RUF001 - a look-alike that Python reads as file.write
+        reply = await app.run(f"{call}(path='x', content='y')")
+        assert reply.is_error, call
+    assert not (house.cwd / "x").exists()
+    await app.aclose()

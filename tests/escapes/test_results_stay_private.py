@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
-from escapes.house import House, write
+from bed import write
+from escapes.house import House
 from ot.errors import ResultError
 from ot.workspace import Workspace
 
@@ -23,7 +24,7 @@ LARGE = "'\\n'.join('entry ' + str(n) for n in range(1000))"
 @asynccontextmanager
 async def keeping(directory: Path) -> AsyncGenerator[tuple[House, Workspace, str]]:
     """Yield an application that has stored one result, and the result's handle."""
-    house = House.build(directory)
+    house = House.make(directory)
     house.user_file("output: {max_inline_size: 2000}\n")
     write(house.outside / "secret.txt", SECRET)
     app = house.app()
@@ -120,7 +121,7 @@ async def test_a_result_file_that_turned_into_a_link_is_not_followed(
     kept: tuple[House, Workspace, str], suffix: str
 ) -> None:
     house, app, handle = kept
-    file = house.settings / "tmp" / f"result-{handle}{suffix}"
+    file = house.user / "tmp" / f"result-{handle}{suffix}"
     target = write(house.outside / "copy", file.read_bytes().decode("latin-1"))
     file.unlink()
     file.symlink_to(target)
@@ -133,14 +134,14 @@ async def test_a_result_file_that_turned_into_a_link_is_not_followed(
 async def test_a_result_belongs_to_its_owner_alone(kept: tuple[House, Workspace, str]) -> None:
     house, app, handle = kept
     assert "entry 1" in await page(app, handle)
-    meta = house.settings / "tmp" / f"result-{handle}.meta.json"
+    meta = house.user / "tmp" / f"result-{handle}.meta.json"
     write(meta, json.dumps(json.loads(meta.read_text()) | {"owner": "uid:12345"}))
     assert "entry 1" not in await page(app, handle)
 
 
 async def test_a_forged_result_is_not_read(kept: tuple[House, Workspace, str]) -> None:
     house, app, handle = kept
-    store = house.settings / "tmp"
+    store = house.user / "tmp"
     meta = json.loads((store / f"result-{handle}.meta.json").read_text())
     forged = "F" * 22
     write(store / f"result-{forged}.meta.json", json.dumps(meta))
@@ -150,7 +151,7 @@ async def test_a_forged_result_is_not_read(kept: tuple[House, Workspace, str]) -
 
 async def test_a_store_that_turned_into_a_link_is_neither_written_nor_read(kept: tuple[House, Workspace, str]) -> None:
     house, app, handle = kept
-    store = house.settings / "tmp"
+    store = house.user / "tmp"
     store.rename(house.outside / "stolen")
     trap = house.outside / "trap"
     trap.mkdir()
@@ -166,18 +167,18 @@ async def test_a_store_that_turned_into_a_link_is_neither_written_nor_read(kept:
 
 async def test_a_tool_reads_no_result_that_is_not_its_caller_s(kept: tuple[House, Workspace, str]) -> None:
     house, app, handle = kept
-    (house.work / "results").symlink_to(house.settings / "tmp")
-    for path in (f"results/result-{handle}.txt", str(house.settings / "tmp" / f"result-{handle}.txt")):
+    (house.cwd / "results").symlink_to(house.user / "tmp")
+    for path in (f"results/result-{handle}.txt", str(house.user / "tmp" / f"result-{handle}.txt")):
         assert (await app.run(f"file.read(path={path!r})")).is_error
     house.project_file("{}\n", "tmp/result-x.txt")
     assert (await app.run("file.read(path='.onetool/tmp/result-x.txt')")).is_error
 
 
 def test_a_handle_in_a_resource_s_address_is_no_path_either(tmp_path: Path) -> None:
-    house = House.build(tmp_path)
+    house = House.make(tmp_path)
     write(house.outside / "secret.txt", SECRET)
     targets = ["../../etc/passwd", "/etc/passwd", str(house.outside / "secret.txt"), "..", "\x00"]
-    with house.serve() as server:
+    with house.stdio() as server:
         for target in targets:
             for uri in (
                 f"ot://result/{target}",

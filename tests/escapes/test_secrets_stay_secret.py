@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from escapes.house import House, write
+from bed import write
+from escapes.house import House
 from ot.cli.terminal import own_workspace
 from ot.workspace import Workspace
 
@@ -37,7 +38,7 @@ except Exception as error:
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
     """A user with secrets, whose whole home directory is open to tools."""
-    house = House.build(tmp_path)
+    house = House.make(tmp_path)
     for name, value in (ENVIRONMENT | {"HOME": str(house.home)}).items():
         monkeypatch.setenv(name, value)
     house.user_file(SETTINGS)
@@ -85,9 +86,9 @@ def assert_no_canary(text: str) -> None:
     ],
 )
 async def test_a_program_cannot_read_secrets_with_a_tool(house: House, program: str) -> None:
-    (house.work / "link").symlink_to(house.settings / "secrets.yaml")
-    (house.work / "folder").symlink_to(house.settings)
-    (house.work / "environ").symlink_to("/proc/self/environ")
+    (house.cwd / "link").symlink_to(house.user / "secrets.yaml")
+    (house.cwd / "folder").symlink_to(house.user)
+    (house.cwd / "environ").symlink_to("/proc/self/environ")
     command = TELL.format(call=program.replace("{home}", str(house.home)))
     app = house.app()
     reply = await app.run(command)
@@ -98,7 +99,7 @@ async def test_a_program_cannot_read_secrets_with_a_tool(house: House, program: 
 
 def test_a_server_tells_its_secrets_nowhere(house: House) -> None:
     house.user_file(SETTINGS + 'tools: {file: {max_bytes: "${TOKEN}", search_seconds: "${API_KEY}"}}\n')
-    write(house.work / "note.txt", "a note")
+    write(house.cwd / "note.txt", "a note")
     commands = [
         "file.read(path='note.txt')",
         "try:\n    file.read(path='note.txt')\nexcept Exception as error:\n    print(error)\n",
@@ -108,7 +109,7 @@ def test_a_server_tells_its_secrets_nowhere(house: House) -> None:
         "$token",
         "proj.site",
     ]
-    with house.serve() as server:
+    with house.stdio() as server:
         for command in commands:
             assert_no_canary(server.run(command).raw_line.decode())
         server.run("ot.reload()")
@@ -116,7 +117,7 @@ def test_a_server_tells_its_secrets_nowhere(house: House) -> None:
             assert_no_canary(server.request("resources/read", {"uri": uri}).raw_line.decode())
         server.close()
         assert_no_canary(server.stderr_text())
-    assert_no_canary("".join(path.read_text() for path in (house.settings / "tmp").rglob("*") if path.is_file()))
+    assert_no_canary("".join(path.read_text() for path in (house.user / "tmp").rglob("*") if path.is_file()))
 
 
 async def test_a_secret_in_a_project_s_attributes_does_not_reach_a_program(house: House) -> None:
@@ -128,11 +129,11 @@ async def test_a_secret_in_a_project_s_attributes_does_not_reach_a_program(house
 
 
 def test_a_secret_in_a_large_result_is_stored_without_it_and_read_back_without_it(house: House) -> None:
-    write(house.work / "dump.txt", f"token={FILE_SECRET}\n" * 500)
-    with house.serve() as server:
+    write(house.cwd / "dump.txt", f"token={FILE_SECRET}\n" * 500)
+    with house.stdio() as server:
         reply = server.run("file.read(path='dump.txt')")
         assert "[secret:TOKEN]" in reply.text
-        stored = list((house.settings / "tmp").glob("result-*.txt"))
+        stored = list((house.user / "tmp").glob("result-*.txt"))
         assert len(stored) == 1
         assert_no_canary(stored[0].read_text())
         handle = stored[0].stem.removeprefix("result-")
@@ -145,7 +146,7 @@ def test_a_secret_in_a_large_result_is_stored_without_it_and_read_back_without_i
 @pytest.mark.parametrize("place", ["../../work/keys.yaml", "keys.yaml"])
 async def test_a_secrets_file_in_another_place_is_hidden_there(house: House, place: str) -> None:
     house.user_file(f"secrets_file: {place}\n")
-    write(house.settings / place, f"TOKEN: {FILE_SECRET}\n")
+    write(house.user / place, f"TOKEN: {FILE_SECRET}\n")
     await assert_hidden(house, "keys.yaml")
     await assert_hidden(house, "../home/.onetool/keys.yaml")
 
@@ -175,7 +176,7 @@ def test_the_log_knows_the_secrets_that_a_reload_has_brought(
     house: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     apps: list[Workspace] = []
-    monkeypatch.chdir(house.work)
+    monkeypatch.chdir(house.cwd)
 
     async def reload_and_log(app: Workspace, packs: Sequence[str]) -> None:
         apps.append(app)

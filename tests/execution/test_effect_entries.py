@@ -66,7 +66,7 @@ SHOP = '''
         """Do the same, with a mark."""
         await hang(what)
 '''
-CONFIG: dict[str, Any] = {"policy": {"allow": ["shop.*", "file.*"]}, "limits": {"call_seconds": 0.2}}
+CONFIG: dict[str, Any] = {"policy": {"allow": ["shop.*", "file.*"]}, "limits": {"call_seconds": 0.6}}
 MOST_TIMES = 2.0
 """benchmarks/ledger_ratio.py has the bar; here is room for a machine that is busy with other tests."""
 YES, NO = Answer("accept", {"decision": "allow"}), Answer("decline")
@@ -101,14 +101,19 @@ async def orders(app: Workspace) -> list[str]:
 
 
 async def test_a_run_that_changes_nothing_opens_no_ledger(tmp_path: Path) -> None:
+    before = set(threading.enumerate())  # a ledger of another test may be among them
+
+    def list_new() -> set[str]:
+        return {thread.name for thread in threading.enumerate() if thread not in before}
+
     async with shop(tmp_path, policy={"allow": ["shop.*"], "read_only": ["shop.wi*"]}) as app:
         (tmp_path / "work" / "b").write_text("words")
         program = "shop.look()\nshop.wipe(what='x')\nfile.list(path='.')\not.version()\nopen('b').read()"
         assert "words" == (await app.run(program)).value
-        assert "onetool-ledger" not in {thread.name for thread in threading.enumerate()}
+        assert "onetool-ledger" not in list_new()
         assert not (tmp_path / "user" / LEDGER).parent.exists()
         assert 2 == (await app.run("shop.order(what='y')")).value
-        assert "onetool-ledger" in {thread.name for thread in threading.enumerate()}
+        assert "onetool-ledger" in list_new()
         assert (tmp_path / "user" / LEDGER).exists()
 
 
@@ -163,7 +168,7 @@ async def test_an_entry_adds_little_to_a_run(tmp_path: Path) -> None:
 async def test_the_same_write_after_an_unknown_one_asks_and_a_no_sends_nothing(tmp_path: Path) -> None:
     async with shop(tmp_path) as app:
         unknown = await app.run("shop.hang_wiping(what='lamp')")
-        assert "did not answer within 0.2 s" in error_of(unknown)
+        assert "did not answer within 0.6 s" in error_of(unknown)
         no = Buyer(NO)
         refused = error_of(await app.run("shop.hang_wiping(what='lamp')", asking(no)))
         assert "shop.hang_wiping was not called: the user said no" in refused

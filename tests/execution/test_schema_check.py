@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from ot.errors import InvalidArguments
 from ot.execution.schema_check import SchemaCheck, build_validators
+from ot.proxied.proxied_pack import tool_of_definition
 from ot.registry.proxy_target import ProxyTarget, ServerIdentity
 from ot.registry.tool import Tool
-from ot.servers.proxied_pack import tool_of_definition
 from pace import effort
 from registry.json_schemas import JSON, NAMES, OBJECTS
 
@@ -126,7 +126,7 @@ async def test_a_validator_is_made_once_and_anew_for_a_new_schema() -> None:
     assert check._kept["gh.create"][1] is not first
 
 
-async def test_a_check_costs_microseconds() -> None:
+async def test_checking_arguments_against_a_schema_costs_microseconds() -> None:
     check, tool = SchemaCheck(), tool_of(ISSUE)
     await check.check(tool, {"title": "abc"})
     with effort() as spent:

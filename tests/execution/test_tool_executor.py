@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -141,7 +142,7 @@ async def test_any_other_error_of_a_backend_is_a_failure_of_the_tool(caplog: pyt
 
 
 @pytest.mark.parametrize("error", [ToolFailed("t.free", "E", "x" * 9999), ValueError("x" * 9999)])
-async def test_a_message_is_cut(error: Exception) -> None:
+async def test_a_long_message_of_a_failed_tool_is_cut(error: Exception) -> None:
     with pytest.raises(ToolFailed) as caught:
         await call(door({"t.free": raising(error)}), "free")
     assert len(caught.value.message) == tool_executor.MAX_MESSAGE
@@ -391,17 +392,18 @@ async def test_no_part_of_a_secret_is_logged_however_long_it_is(caplog: pytest.L
 @pytest.mark.scenario("004-14")
 async def test_a_slow_call_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     async def slow() -> None:
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(0.5)
 
     assert tool_executor.SLOW_SECONDS == 1.0
     executor = door({"t.free": slow, "t.quick": 1})
-    monkeypatch.setattr(tool_executor, "SLOW_SECONDS", 0.02)
+    monkeypatch.setattr(tool_executor, "SLOW_SECONDS", 0.4)
     with caplog.at_level(logging.WARNING):
         await call(executor, "quick")
         assert caplog.records == []
         await call(executor, "free")
-    assert [record.getMessage() for record in caplog.records] == ["slow call: t.free took 0.0 s"]
-    assert LOG_FILE_ONLY.items() <= vars(caplog.records[0]).items()
+    (record,) = caplog.records
+    assert re.fullmatch(r"slow call: t\.free took \d+\.\d s", record.getMessage())
+    assert LOG_FILE_ONLY.items() <= vars(record).items()
 
 
 # ---------------------------------------------------------------- what is written down

@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 
 from faults.watched import Watched
-from mcp_wire import process_stat
 from pace import patiently, wait_while
+from server_process import process_stat
 
 COMPUTING_TICKS = 20
 """More than a process takes to start, and longer than a run may have lasted that is begun anew elsewhere."""

@@ -14,11 +14,13 @@ import pytest
 from faults.faults_corpus import fault
 from faults.watched import CONFIG, PROCESSES, Watched
 from mcp_wire import WireReply
+from pace import times_as_slow
 
 Fault = dict[str, Any]
 OLD = CONFIG + "projects: {one: /old/one, two: /old/two}\n"
 NEW = CONFIG + "projects: {one: /new/one, two: /new/two}\n"
 WHICH = "str(proj.one)"
+MOST_MS = 1000
 
 
 @pytest.fixture
@@ -49,11 +51,12 @@ def refused(server: Watched, change: Callable[[], object]) -> WireReply:
 
     def reload() -> None:
         change()
-        replies.append(server.wire.run("ot.reload()", timeout=5))
+        replies.append(server.wire.run("ot.reload()"))
 
     server.survive(reload)
     assert replies[-1].is_error
-    assert replies[-1].meta["ms"] <= 1000
+    taken = replies[-1].meta["ms"]
+    assert taken <= MOST_MS or taken <= MOST_MS * times_as_slow()
     assert "/old/one" == server.wire.run(WHICH).texts[0]
     return replies[-1]
 

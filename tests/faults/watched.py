@@ -6,7 +6,6 @@ baseline is that of a server at work and whatever grows later is a leak.
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 import threading
@@ -16,12 +15,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
-from mcp_wire import Snapshot, WireReply, WireServer, process_tree
+from bed import TESTS, Bed
+from mcp_wire import WireReply, WireServer
 from pace import PATIENCE, wait_while
 from processes.process_marks import zombies_of
+from server_process import Snapshot, process_tree
 from settled import wait_until_settled
 
-TESTS = Path(__file__).parents[1]
 SERVER = (sys.executable, str(TESTS / "faults" / "fault_server.py"))
 BARE = (sys.executable, str(TESTS.parent / "benchmarks" / "bare_server.py"))
 CORPUS = TESTS / "corpus" / "bad_inputs.yaml"
@@ -50,48 +50,29 @@ class PingTooSlow(AssertionError):
 
 
 @dataclass(frozen=True)
-class Place:
-    """The directories of one server: a home with its configuration, and a working directory."""
-
-    home: Path
-    cwd: Path
+class Place(Bed):
+    """A bed with a secret that must never come out, and the corpus for its packs."""
 
     @classmethod
     def make(cls, root: Path, config: str = CONFIG) -> Self:
-        """Make both below *root*, with *config* and a secret."""
-        place = cls(root / "home", root / "work")
-        place.config.parent.mkdir(parents=True, exist_ok=True)
-        place.cwd.mkdir(exist_ok=True)
-        if not place.config.exists() or place.config.read_text() != config:  # else another server may be reading it
-            place.config.write_text(config)
-        place.secrets.write_text(f"FAULTS_CANARY: {CANARY}\n")
-        place.secrets.chmod(0o600)
+        """Make it below *root*, with *config* and the secret."""
+        place = super().make(root, config)
+        place.user_file(f"FAULTS_CANARY: {CANARY}\n", "secrets.yaml")
         return place
 
-    @property
-    def config(self) -> Path:
-        """The user's configuration."""
-        return self.home / ".onetool" / "onetool.yaml"
-
-    @property
-    def secrets(self) -> Path:
-        """The user's secrets."""
-        return self.home / ".onetool" / "secrets.yaml"
-
-    def environment(self) -> dict[str, str]:
-        """Return what the server inherits: little, a secret, and that nobody sits at a terminal."""
-        kept = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith("COVERAGE_")}
-        ours = {"HOME": str(self.home), "CI": "1", "FAULTS_CANARY": CANARY, "FAULTS_CORPUS": str(CORPUS)}
-        return kept | ours | {"PYTHONPATH": str(TESTS.parent / "src")}
+    def environment(self, **more: str) -> dict[str, str]:
+        """Return what the server inherits: the secret, too."""
+        return super().environment(FAULTS_CANARY=CANARY, FAULTS_CORPUS=str(CORPUS), **more)
 
     def files(self) -> set[Path]:
-        """Return every file outside the state directories: of results, packs made ready, statistics, log, ledger."""
-        state = {self.home / ".onetool" / name for name in ("tmp", "packs", "stats", "logs", "ledger")}
+        """Return every file outside the directories of results, packs, statistics, log, ledger, programs and undo."""
+        names = ("tmp", "packs", "stats", "logs", "ledger", "runs", "undo")
+        state = {self.home / ".onetool" / name for name in names}
         found = (file for root in (self.home, self.cwd) for file in root.rglob("*") if file.is_file())
         return {file for file in found if state.isdisjoint(file.parents)}
 
 
-def start_wire(place: Place, args: Sequence[str] = SERVER, *, handshake: bool = True) -> WireServer:
+def start_wire(place: Bed, args: Sequence[str] = SERVER, *, handshake: bool = True) -> WireServer:
     """Start a server in *place*."""
     return WireServer.start(args, cwd=place.cwd, env=place.environment(), handshake=handshake)
 
@@ -162,7 +143,7 @@ class Watched:
         assert self.wire.alive
         self._check_own_data()
         assert [] == self.wire.stdout_junk, "I6"
-        assert set() == self.place.files() - self._files, "I7"
+        assert (set(), "I7") == (self.place.files() - self._files, "I7")
         self._check_secret()
         self._check_baseline()
 

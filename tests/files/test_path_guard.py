@@ -196,7 +196,7 @@ def test_a_short_chain_of_links_is_followed_and_a_long_one_refused(guard: PathGu
     for number in range(50):
         (root / f"link{number + 1}").symlink_to(f"link{number}")
     assert read(guard, "link10") == "inside"
-    with pytest.raises(PermissionError, match="more than 40 symbolic links"):
+    with pytest.raises(PermissionError, match=r"too many symbolic links \(more than 40\)"):
         read(guard, "link50")
 
 
@@ -624,8 +624,8 @@ def test_pipes_sockets_and_devices_are_refused(guard: PathGuard, root: Path) -> 
         ("n" * 256, "too long"),
         ("ü" * 128, "too long"),
         ("n/" * 2048, "too long"),
-        ("half \ud800", "half a character"),
-        ("\udc80", "half a character"),
+        ("half \ud800", "an unpaired surrogate"),
+        ("\udc80", "an unpaired surrogate"),
     ],
 )
 def test_text_that_cannot_be_a_path_is_refused_as_such(guard: PathGuard, path: str, why: str) -> None:

@@ -18,8 +18,8 @@ from ot.execution.locked_places import locked_places, pack_places
 from ot.files.path_guard import PathGuard
 from ot.files.protected_paths import HARMLESS, TABLE, NameRule
 from ot.files.run_writes import AsksFirst, RunWrites, writes_of_run
-from ot.servers.executed_files import list_executed_files
-from ot.servers.spec import ServerSpec
+from ot.proxied.executed_files import list_executed_files
+from ot.proxied.spec import ServerSpec
 
 EVERYDAY = Path(__file__).parent / "everyday_writes.yaml"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "protected-files.md"
@@ -38,7 +38,8 @@ def write(guard: PathGuard, path: str | Path) -> None:
 
 
 def append(guard: PathGuard, path: str | Path) -> None:
-    guard.open_for_appending(path).close()
+    with guard.open_for_appending(path):
+        pass
 
 
 def refused(guard: PathGuard, path: str | Path, why: str) -> None:

@@ -202,12 +202,12 @@ def test_everything_about_the_hits_when_that_was_asked() -> None:
 
 @pytest.mark.scenario("001-49")
 @pytest.mark.parametrize("query", ["web.serch", "serach the wbe", "Websearch"])
-def test_a_slip_is_forgiven(query: str) -> None:
+def test_a_misspelt_query_finds_the_tool(query: str) -> None:
     assert ask(query, "list")["tools"][0] == "web.search"
 
 
 @pytest.mark.scenario("001-49")
-def test_what_fits_best_comes_first() -> None:
+def test_the_best_match_comes_first() -> None:
     docs = {"clean": "Remove a scaffold.", "scaffold": "Write a scaffold.", "undo": "Scaffold in reverse, as before."}
     tools = [Tool("make", name, doc=doc) for name, doc in docs.items()]
     found = ask("scaffoldl", "list", Pack("make", "local", lambda: tools))

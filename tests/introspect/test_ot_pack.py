@@ -213,7 +213,7 @@ async def test_an_empty_configuration_is_shown_like_this(tmp_path: Path) -> None
     assert value_of(await run_in(tmp_path, "ot.config()")) == "{aliases: {}, snippets: {}, servers: []}"
 
 
-async def test_health_is_a_part_a_line(tmp_path: Path) -> None:
+async def test_health_writes_each_part_on_its_own_line(tmp_path: Path) -> None:
     lines = value_of(await run_in(tmp_path, "ot.health()")).splitlines()
     assert f"version: {installed_version()}" in lines
     assert "proxy: {status: ok, server_count: 0, servers: {}}" in lines

@@ -20,6 +20,7 @@ from ot.execution.caller import Caller
 from ot.log_span import SpanMessage
 from ot.stats.query import read_figures
 from ot.workspace import Workspace
+from pace import PATIENCE
 from run_app import BRAVE, error_of, run_in, running_app, value_of
 from stats.desk import call_row, sink
 
@@ -174,7 +175,7 @@ async def test_the_sizes_and_failures_of_runs_are_kept_by_client(tmp_path: Path)
     async with running_app(tmp_path, PACKS) as app:
         await app.run("'x' * 50", Caller("me", client="cursor"))
         await app.run("1 / 0", Caller("me", client="cursor"))
-        assert app.recorder.flush(5)
+        assert app.recorder.flush(PATIENCE)
         figures = read_figures(app.recorder.place.file, "all", 2e9)
     (client,) = figures.clients
     assert (client["client"], client["runs"], client["errors"]) == ("cursor", 2, 1)
@@ -195,11 +196,11 @@ async def test_a_cancelled_run_and_its_call_are_kept_as_such(tmp_path: Path, mon
 
         monkeypatch.setattr(executor, "_carry_out", watched)
         task = asyncio.create_task(app.run("stuck.wait()"))
-        await asyncio.wait_for(observed.wait(), 30)
+        await asyncio.wait_for(observed.wait(), PATIENCE)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert app.recorder.flush(5)
+        assert app.recorder.flush(PATIENCE)
         figures = read_figures(app.recorder.place.file, "all", 2e9)
     found = {(row["tool"], row["error_type"]): row["count"] for row in figures.errors}
     assert found == {("", "Cancelled"): 1, ("stuck.wait", "Cancelled"): 1}

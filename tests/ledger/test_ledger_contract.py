@@ -1,4 +1,4 @@
-"""What every ledger does, of calls and of background runs: in the file of one user, and in a real Redis."""
+"""What every ledger does, of calls and of background runs: here that of one user, and those of plugins in theirs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from ledger.ledger_beds import BOB, LedgerBed, background, effect
 from ot.errors import LedgerUnavailable, RunFenced, TooManyRuns
 from ot.execution.ledger import Effect, HowEnded
 from ot.ledger.background_run import RunEnd
-from ot.ledger.kept_ledger import KeptLedger
-from ot.ledger.run_book import Beat, Start
+from ot.ledger.run_book import Beat, KeptLedger, Start
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -18,14 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from ledger.ledger_beds import ADA, BOB, PAY, FileBed, LedgerBed, RedisBed
+from ledger.ledger_beds import ADA, BOB, PAY, FileBed, LedgerBed
 from ot.errors import RunFenced
 from ot.execution.caller import Caller
-from ot.execution.ledger import Effect
+from ot.execution.ledger import Effect, HowEnded
 from ot.ledger.background_run import BackgroundRun, RunEnd
-from ot.ledger.kept_ledger import KeptLedger
-from ot.ledger.run_book import Start
-from state.redis_process import RedisProcess
+from ot.ledger.run_book import KeptLedger, Start
 
 RUNS = ("r1", "r2")
 MOST_CALLS = 3
@@ -38,13 +35,10 @@ ages = st.integers(0, 2)
 type MakeBed = Callable[[Path], LedgerBed]
 
 
-@pytest.fixture(scope="module", params=["file", "redis"])
-def make_bed(request: pytest.FixtureRequest) -> MakeBed:
-    """How to make a place of each kind, with nothing in it."""
-    if request.param == "file":
-        return lambda directory: FileBed(directory / "ledger" / "ledger.db")
-    process: RedisProcess = request.getfixturevalue("redis")
-    return lambda _: RedisBed(process.url, token_hex(8))
+@pytest.fixture(scope="module")
+def make_bed() -> MakeBed:
+    """How to make a place with nothing in it."""
+    return lambda directory: FileBed(directory / "ledger" / "ledger.db")
 
 
 @contextlib.contextmanager
@@ -183,9 +177,12 @@ class TwoServersKeepTheLaws(RuleBasedStateMachine):
     def a_call_ends(self, server: int, id: str, how: Any) -> None:
         run = self.expected[id]
         if found := next((key for key, state in run.sent.items() if state == "open"), None):
-            self.ledgers[server].record_end(effect(id, *found), how)
-            self.done(self.ledgers[server].runs("ada"))  # what was handed over before has been written with it
+            self.done(self.record_end(self.ledgers[server], effect(id, *found), how))
             run.sent[found] = how
+
+    async def record_end(self, ledger: KeptLedger, effect: Effect, how: HowEnded) -> None:
+        ledger.record_end(effect, how)
+        await ledger.runs("ada")  # what was handed over before has been written with it
 
     @rule(server=servers, id=runs, age=ages, asks=st.booleans())
     def a_start_asks_or_goes_on(self, server: int, id: str, age: int, asks: bool) -> None:

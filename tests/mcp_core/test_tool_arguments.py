@@ -29,7 +29,7 @@ pytestmark = pytest.mark.anyio
         ({"text": "x", "times": "2"}, "valid integer"),
         ({"text": "x", "times": True}, "valid integer"),
         ({"text": "a\0b"}, "NUL"),
-        ({"text": "\ud800"}, "half a character"),
+        ({"text": "\ud800"}, "an unpaired surrogate"),
     ],
 )
 def test_a_model_takes_exactly_what_it_names(given: dict[str, Any], words: str) -> None:

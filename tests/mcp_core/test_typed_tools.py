@@ -1,8 +1,11 @@
-"""Typed tools on a server, as the official client sees them."""
+"""Typed tools on a server, as the official client sees them and the docstrings show them."""
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import json
+import pkgutil
 import subprocess
 import sys
 from typing import Annotated, Any, ClassVar, Literal
@@ -12,6 +15,7 @@ from fastmcp import FastMCP
 from mcp import Client
 from pydantic import BaseModel
 
+import mcp_core
 from mcp_core import Consent, Result, ToolArguments, ToolFailure
 from mcp_core.typed_tools import TypedTools
 
@@ -168,3 +172,25 @@ def test_it_needs_nothing_but_what_its_page_says(module: str, distribution: str)
     command = [sys.executable, "-c", BLOCKED, module, distribution]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout == "imported\n", done.stderr
+
+
+MODULES = ["mcp_core", *(f"mcp_core.{found.name}" for found in pkgutil.iter_modules(mcp_core.__path__))]
+SHOWING = ["mcp_core", *(f"mcp_core.{name}" for name in ("consent", "program_function", "result", "tool_arguments"))]
+
+
+def attempted(name: str) -> doctest.TestResults:
+    """Run the examples of a module's own docstring, as a reader would type them."""
+    runner, finder = doctest.DocTestRunner(verbose=False), doctest.DocTestFinder(recurse=False)
+    for test in finder.find(importlib.import_module(name), globs={"__name__": "__main__"}):
+        runner.run(test)
+    return runner.summarize(verbose=False)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_docstring_do_what_they_show(name: str) -> None:
+    assert attempted(name).failed == 0
+
+
+@pytest.mark.parametrize("name", SHOWING)
+def test_what_authors_use_is_shown_by_example(name: str) -> None:
+    assert attempted(name).attempted >= 3

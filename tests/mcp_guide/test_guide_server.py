@@ -74,7 +74,7 @@ async def test_documents_are_listed_read_with_facts_and_searched(client: Client)
     assert [hit["name"] for hit in found["value"]] == ["commits"]
 
 
-async def test_definitions_are_short(client: Client) -> None:
+async def test_the_guide_s_definitions_of_tools_are_short(client: Client) -> None:
     tools = [
         tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in (await client.list_tools()).tools
     ]

@@ -179,7 +179,7 @@ def test_a_project_s_folder_that_leads_out_of_it_is_no_folder(tmp_path: Path, ho
         create(store, "style", "new")
 
 
-def test_the_user_s_folder_may_be_a_link_as_those_who_keep_it_elsewhere_have_it(tmp_path: Path) -> None:
+def test_the_users_folder_may_be_a_symbolic_link(tmp_path: Path) -> None:
     write(tmp_path / "dotfiles/style/mine.md", "mine")
     (tmp_path / "guide").symlink_to(tmp_path / "dotfiles")
     store = Store.of(tmp_path / "project", tmp_path / "guide")
@@ -246,7 +246,9 @@ def test_of_many_who_create_a_document_one_succeeds_and_nothing_is_left_over(sto
     assert len(set(store.get("same", "race")["text"])) == 1
 
 
-def test_sizes_are_bounded(store: Store, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guide_s_documents_are_bounded_in_size(
+    store: Store, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(ToolFailure, match=r"style/big has more than 262,144 bytes"):
         create(store, "style", "big", "ä" * (MAX_BYTES // 2 + 1))
     write(project / ".guide/style/huge.md", b"x" * (MAX_BYTES + 1))

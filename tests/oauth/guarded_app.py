@@ -12,13 +12,13 @@ from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
 from mcp_types import ElicitRequestURLParams
 
+from free_ports import free_port
 from oauth.browserless_user import BrowserlessUser
 from oauth.resource_server import LoopbackResourceServer
+from ot.proxied.auth.asked_logins import AskedLogins
 from ot.server.mcp_server import OneUser, build_server
-from ot.servers.auth.asked_logins import AskedLogins
 from ot.workspace import Workspace
 from run_app import running_app
-from servers.desk import free_port
 
 ERAS = ("auto", "legacy")
 DEADLINE = 0.6

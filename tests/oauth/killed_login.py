@@ -13,17 +13,17 @@ from types import CodeType
 from typing import Any
 
 from oauth.browserless_user import BrowserlessUser
-from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.browser_return import CallbackAnswer
-from ot.servers.auth.login import login
-from ot.servers.auth.token_auth import renew
-from ot.servers.auth.token_store import TokenStore
+from ot.proxied.auth.account import ServerAccount
+from ot.proxied.auth.browser_return import CallbackAnswer
+from ot.proxied.auth.login import login
+from ot.proxied.auth.token_auth import renew
+from ot.proxied.auth.token_store import TokenStore
 
 # What the HTTP client imports at its first request: each child would do so anew, under the eyes of its count.
 for name in ("anyio._backends._asyncio", "anyio.streams.tls", "encodings.idna", "httpcore2", "truststore"):
     importlib.import_module(name)
 
-WATCHED = ("/ot/servers/auth/", "/ot/files/")
+WATCHED = ("/ot/proxied/auth/", "/ot/files/")
 
 
 class KillingCount:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import uvicorn
 
+from free_ports import free_port
 from pace import PATIENCE
 
 
@@ -19,7 +20,7 @@ class LoopbackServer:
         """Serve *app* on a port that nobody has."""
         self._app = app
         self._lifespan: Any = lifespan
-        self._socket = _listening(0)
+        self._socket = _listening(free_port())  # one that nobody is given while it is away
         self.port: int = self._socket.getsockname()[1]
         self.origin = f"http://127.0.0.1:{self.port}"
         self._server: uvicorn.Server | None = None

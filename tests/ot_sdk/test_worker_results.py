@@ -91,7 +91,7 @@ def test_every_kind_of_value_can_be_read_back_from_its_file(spooling: WorkerClie
     assert value == tagged.decode(json.loads(text))
 
 
-def test_what_fits_is_not_spooled(spooling: WorkerClient, spool: Path) -> None:
+def test_values_that_fit_a_message_are_not_spooled(spooling: WorkerClient, spool: Path) -> None:
     for value in ("x" * (ABOVE - 2), ["x" * 99] * 10_000, {"rows": list(range(100_000))}, (1, [2]), [], (), {}):
         assert value == spooling.call("echo", value=value)
     assert [] == list(spool.iterdir())
@@ -204,7 +204,7 @@ def test_what_is_little_is_known_without_looking_at_all_of_it(value: Any, little
     assert little is is_little(value)
 
 
-def test_a_circle_is_not_little() -> None:
+def test_a_circular_value_does_not_count_as_little() -> None:
     circle: list[Any] = []
     circle.append(circle)
     assert not is_little(circle)

@@ -6,16 +6,16 @@ import asyncio
 import gzip
 import importlib.util
 import json
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from api_documents import BRAVE, CONTEXT7, brave_error, documented_services, page, python_document
+from api_documents import BRAVE, CONTEXT7, brave_error, page, python_document
 from api_services import BRAVE_KEY, CONTEXT7_KEY, ApiApp, ApiServer, Served, answer, api_app, serving, settings_of
 
-import ot_tools
+from ot.build import IN_WORKERS
 from pace import PATIENCE
 
 pytestmark = pytest.mark.anyio
@@ -27,21 +27,9 @@ LIBRARY = "library must be like '/owner/name'"
 
 
 @pytest.fixture(scope="module")
-def server() -> Generator[ApiServer]:
-    with serving(documented_services()) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def elsewhere() -> Generator[ApiServer]:
     with serving(ApiServer()) as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-async def app(server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[ApiApp]:
-    async with api_app(tmp_path_factory.mktemp("security") / "app", settings_of(server)) as app:
-        yield app
 
 
 # ---------------------------------------------------------------- what programs say
@@ -74,7 +62,7 @@ ARGUMENTS: dict[str, tuple[str, str]] = {
     "a library's version with a slash": ("context7.doc(library='/a/b', version='../x', query='x')", "version must be"),
     "a country with a header": (r"brave.web_search(query='x', country='DE\r\nX: 1')", "country"),
     "an age with a parameter": ("brave.web_search(query='x', freshness='pd&count=99')", "freshness must be"),
-    "half a character": (r"brave.search(query='\ud800')", "surrogate"),
+    "an unpaired surrogate": (r"brave.search(query='\ud800')", "surrogate"),
     "too many questions": ("brave.search_batch(queries=['x'] * 51)", "queries must be a list of 1 to 50"),
     "too many requirements": ("package.compare(requirements=['a'] * 301)", "more than 300"),
     "requirements without end": ("package.compare(requirements='a\\n' * 300000)", "more than 500,000"),
@@ -159,7 +147,7 @@ ANSWERS: dict[str, tuple[Served, str]] = {
     "a page": (Served(200, b"<html><title>Log in</title></html>", {"content-type": "text/html"}), NOT_JSON),
     "a number too long to read": (Served(200, b"1" * 10_000), NOT_JSON),
     "a status that means nothing": (answer({}, 418), "answered with status 418"),
-    "a redirect to nowhere": (answer({}, 302), "answered with status 302, which leads nowhere"),
+    "a redirect to nowhere": (answer({}, 302), "answered with status 302, which names no new address"),
     "a wait of a year": (answer({}, 429, retry_after="31536000"), "ask again in 86,400 s"),
     "a wait without end": (answer({}, 429, retry_after="9" * 400), "ask again in 86,400 s"),
     "a wait until a day": (
@@ -341,7 +329,7 @@ async def test_versions_that_are_none_are_left_out(app: ApiApp, server: ApiServe
 
 @pytest.fixture(scope="module")
 def client() -> ModuleType:
-    file = Path(ot_tools.__file__).parent / "in_workers/_shared/service_client.py"
+    file = IN_WORKERS / "_shared/service_client.py"
     spec = importlib.util.spec_from_file_location("service_client", file)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

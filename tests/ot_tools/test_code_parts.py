@@ -16,11 +16,10 @@ from typing import Any
 
 import pytest
 
-import ot_tools
+from ot.build import IN_WORKERS
 from ot_sdk import testing
 from ot_sdk.files import OpenDirectory
 
-IN_WORKERS = Path(ot_tools.__file__).parent / "in_workers"
 MODULES = (
     *("arguments", "open_tree", "ripgrep_run", "rg_matches", "rg_tools"),
     *("code_languages", "code_files", "code_process", "code_tools", "code_definitions", "code_patterns", "code_parser"),
@@ -276,7 +275,7 @@ def test_the_parser_answers_no_more_than_the_limit(parts: Any, monkeypatch: pyte
         pytest.param({"replacement": "\0"}, "without NUL", id="a replacement with a NUL"),
     ],
 )
-def test_a_rewrite_is_refused_for(parts: Any, given: dict[str, Any], why: str) -> None:
+def test_a_rewrite_with_wrong_arguments_is_refused(parts: Any, given: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parts.code_tools.rewrite(**{"pattern": "a", "replacement": "b", "language": "py"} | given)
 

@@ -14,13 +14,12 @@ from types import ModuleType
 
 import pytest
 
-import ot_tools
 from answers import NO, YES, User
 from callers import asking
 from code_app import CodeApp, code_app
+from ot.build import IN_WORKERS
 from ot_sdk.files import OpenDirectory
 
-IN_WORKERS = Path(ot_tools.__file__).parent / "in_workers"
 OUTSIDE = "outside-4711"
 HIDDEN = "hidden-4712"
 USER = "settings {a,b}[1]*"
@@ -143,7 +142,7 @@ SEARCHES = [
 
 
 @pytest.mark.parametrize(("program", "expected"), SEARCHES)
-def test_refused_or_harmless(app: CodeApp, program: str, expected: str) -> None:
+def test_a_hostile_search_is_refused_or_harmless(app: CodeApp, program: str, expected: str) -> None:
     before = snapshot(app.directory.parent)
     said = "\n".join(app.reply(program).texts)
     assert expected in said
@@ -165,7 +164,7 @@ REWRITES = [
 
 
 @pytest.mark.parametrize(("path", "expected"), REWRITES)
-def test_no_rewrite_gets(app: CodeApp, path: str, expected: str) -> None:
+def test_no_rewrite_reaches_protected_files(app: CodeApp, path: str, expected: str) -> None:
     if path == ".git/hooks":
         app.write({".git/hooks/hook.py": "old(1)\n"})
     before = snapshot(app.directory.parent)

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-import ot_tools
 from data_app import DataApp, data_app, write_workbook
+from ot.build import IN_WORKERS
 
-SOURCE = Path(ot_tools.__file__).parent / "in_workers/data/data_tools.py"
+SOURCE = IN_WORKERS / "data/data_tools.py"
 PARQUET = (
     "UEFSMRUAFRAVECwVBBUAFQYVBgAAAQAAAAIAAAAVABUgFSAsFQQVABUGFQYAAAQAAABPc2xvBAAAAFJvbWUVAhk8NQAYDWR1Y2tkYl9zY2hlbWEV"
     "BAAVAiUAGAJpZCUiABUMJQAYBGNpdHklAAAWBBkcGSwmABwVAhkVABkYAmlkFQAWBBYyFjImCDwYBAIAAAAYBAEAAAAWACgEAgAAABgEAQAAABER"

@@ -6,19 +6,19 @@ import json
 import re
 import shutil
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
 from document_makers import SAMPLES, ods, pdf, xlsx
+from ot.build import IN_WORKERS
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.workspace import Workspace
 from run_app import paths_in
 
 pytestmark = pytest.mark.anyio
-TOOLS = Path(__file__).parents[2] / "src/ot_tools/in_workers/documents/documents_tools.py"
+TOOLS = IN_WORKERS / "documents/documents_tools.py"
 PAGE = """<html><head><title>Prices</title><meta name="author" content="Bo"><style>p {}</style></head><body>
 <h1>Prices</h1><p>All in <b>francs</b>, see <a href="https://example.org/">here</a>.</p><script>no()</script>
 <table><caption>Parts</caption><tr><th>Part</th><th colspan="2">Price</th></tr>
@@ -98,7 +98,7 @@ async def test_a_pdf_is_read_page_by_page(app: Workspace) -> None:
         pytest.param('"4, 1-2, 2"', [4, 1, 2], id="an order of its own and no page twice"),
     ],
 )
-async def test_pages_are_chosen_by(app: Workspace, pages: str, numbers: list[int]) -> None:
+async def test_pages_are_chosen_by_numbers_and_ranges(app: Workspace, pages: str, numbers: list[int]) -> None:
     found = await value(app, f'documents.pages(path="long.pdf", pages={pages})')
     assert [(page["page"], page["text"]) for page in found] == [(number, f"line {number}") for number in numbers]
 

@@ -16,7 +16,6 @@ from typing import Any
 import anyio
 import pytest
 
-import ot_tools
 from document_makers import (
     OFFICE,
     archive,
@@ -32,6 +31,7 @@ from document_makers import (
     sample,
     xlsx,
 )
+from ot.build import IN_WORKERS
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.workspace import Workspace
 from run_app import paths_in
@@ -473,7 +473,7 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[O
 
 
 @pytest.mark.parametrize("name", CASES)
-async def test_it_is_refused_or_harmless(outcomes: Outcomes, name: str) -> None:
+async def test_a_hostile_document_is_refused_or_harmless(outcomes: Outcomes, name: str) -> None:
     case, outcome = CASES[name], outcomes.by_case[name]
     assert SECRET not in outcome.text
     if case.error:
@@ -514,7 +514,7 @@ def test_the_process_that_reads_a_document_is_refused(code: str) -> None:
         "import os, socket, subprocess, sys; sys.path.insert(0, sys.argv[1]); import documents_reader\n"
         f"documents_reader._close_doors()\ntry:\n    {code}\nexcept PermissionError as error:\n    print(error)"
     )
-    pack = Path(ot_tools.__file__).parent / "in_workers/documents"
+    pack = IN_WORKERS / "documents"
     done = subprocess.run(
         [sys.executable, "-I", "-c", program, pack], capture_output=True, text=True, timeout=60, check=True
     )

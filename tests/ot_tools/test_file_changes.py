@@ -92,7 +92,7 @@ def test_a_binary_file_is_not_edited(root: Path) -> None:
 
 
 def test_half_a_character_is_not_edited_in(root: Path) -> None:
-    with pytest.raises(ValueError, match=r"'a.txt' is not changed: the new text holds half a character"):
+    with pytest.raises(ValueError, match=r"'a.txt' is not changed: the new text holds an unpaired surrogate"):
         file.edit(path="a.txt", old="two", new="\ud800")
     assert (root / "a.txt").read_text() == TEXT
 

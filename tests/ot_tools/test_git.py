@@ -95,7 +95,9 @@ def test_a_file_whose_name_is_not_utf8_is_told_and_not_staged(repo: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("path", "why"), [("a\0b", "NUL"), ("\ud800", "half a character"), ("", "empty")], ids=["NUL", "surrogate", "empty"]
+    ("path", "why"),
+    [("a\0b", "NUL"), ("\ud800", "an unpaired surrogate"), ("", "empty")],
+    ids=["NUL", "surrogate", "empty"],
 )
 def test_a_path_that_cannot_be_one_is_said_to_be_so(repo: Path, path: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
@@ -466,7 +468,9 @@ def test_a_linked_work_tree_has_its_own_branch_and_commits_to_it(repo: Path, tmp
         ),
     ],
 )
-def test_no_commit_is_made(repo: Path, prepare: str, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_cannot_be_made_changes_nothing(
+    repo: Path, prepare: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in WHO.items():
         monkeypatch.setenv(name, value)
     subprocess.run(["bash", "-c", prepare], cwd=repo, check=True)

@@ -1,21 +1,27 @@
-"""Calls of the pack ``file`` that take long: helper processes do what the server itself would do."""
+"""What the packs in workers share: helpers that do what the server would do, and checks of arguments."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from ot.build import IN_WORKERS
 from ot.execution import heavy_calls
 from ot.workspace import Workspace
+from ot_sdk.numbers import check_number
 from ot_tools import _helper
 from pace import PATIENCE
 from run_app import running_app, value_of
+from server_process import process_stat
 
 pytestmark = pytest.mark.anyio
 
@@ -91,8 +97,11 @@ async def app(tmp_path: Path) -> AsyncIterator[Workspace]:
 
 def helpers() -> list[psutil.Process]:
     """Return the processes of helpers, and not their guards."""
-    children = psutil.Process().children(recursive=True)
-    return [child for child in children if child.nice() == _helper.NICENESS]
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # the guard of one that has ended goes a moment later
+            found += [child] if child.nice() == _helper.NICENESS else []
+    return found
 
 
 @pytest.fixture
@@ -140,9 +149,68 @@ async def test_helpers_end_with_the_server_and_when_they_are_idle(app: Workspace
     await app.run("file.tree()")
     (second,) = helpers()
     await app.aclose()
-    assert not second.is_running() or second.status() == psutil.STATUS_ZOMBIE
+    assert process_stat(second.pid) is None
 
 
 def test_a_server_that_imports_the_helpers_module_stays_as_it_is() -> None:
     assert _helper.__name__ in sys.modules
     assert os.nice(0) < _helper.NICENESS
+
+
+@pytest.fixture
+def arguments(monkeypatch: pytest.MonkeyPatch) -> Generator[Any]:
+    """The module, which each of these packs has beside its own."""
+    monkeypatch.syspath_prepend(IN_WORKERS / "_shared")
+    yield importlib.import_module("arguments")
+    sys.modules.pop("arguments", None)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(b"x", TypeError("x must be text, got b'x'"), id="bytes"),
+        pytest.param(" ", ValueError("x must not be empty"), id="a blank"),
+        pytest.param("x" * 11, ValueError("x has 11 characters, more than 10: shorten it"), id="too long"),
+        pytest.param("a\0", ValueError(r"x must be text without NUL, got 'a\x00'"), id="a NUL"),
+        pytest.param("\ud800", ValueError("x holds an unpaired surrogate"), id="an unpaired surrogate"),
+    ],
+)
+def test_what_is_not_a_text_that_says_something_is_refused(arguments: Any, value: object, expected: Exception) -> None:
+    with pytest.raises(type(expected)) as refused:
+        arguments.check_text("x", value, 10)
+    assert str(refused.value) == str(expected)
+
+
+def test_a_text_may_be_blank_where_that_is_said_but_not_empty(arguments: Any) -> None:
+    assert arguments.check_text("x", " ", 10, blank=True) == " "
+    with pytest.raises(ValueError, match="x must not be empty"):
+        arguments.check_text("x", "", 10, blank=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "most", "expected"),
+    [
+        pytest.param(True, 10, TypeError("x must be an int, got True"), id="a truth"),
+        pytest.param("1", 10, TypeError("x must be an int, got '1'"), id="a text"),
+        pytest.param(0, 10_000, ValueError("x must be 1 to 10,000, got 0"), id="too small"),
+        pytest.param(11, 10, ValueError("x must be 1 to 10, got 11"), id="too large"),
+        pytest.param(0, None, ValueError("x must be >= 1, got 0"), id="too small without an end"),
+    ],
+)
+def test_what_is_not_a_number_of_these_is_refused(value: object, most: int | None, expected: Exception) -> None:
+    with pytest.raises(type(expected)) as refused:
+        check_number("x", value, 1, most)
+    assert str(refused.value) == str(expected)
+
+
+@pytest.mark.parametrize("value", ["c", "", None, ["a"]], ids=["another", "nothing", "none", "a list"])
+def test_what_is_none_of_the_choices_is_refused(arguments: Any, value: object) -> None:
+    with pytest.raises(ValueError, match=r"x must be 'a' or 'b', got"):
+        arguments.check_choice("x", value, ("a", "b"))
+
+
+def test_valid_arguments_are_returned_unchanged(arguments: Any) -> None:
+    assert arguments.check_text("x", "a b", 3) == "a b"
+    assert check_number("x", 10, 1, 10) == 10
+    assert check_number("x", 10**9, 1) == 10**9
+    assert arguments.check_choice("x", "b", ("a", "b")) == "b"

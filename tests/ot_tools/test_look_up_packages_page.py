@@ -72,5 +72,5 @@ async def test_the_hits_of_three_questions_are_merged(tmp_path: Path):
     assert len(PROGRAMS) == len(EXPECTED) + 1
 
 
-def test_the_page_is_short(tmp_path: Path):
+def test_the_page_about_looking_things_up_is_short(tmp_path: Path):
     assert len(PAGE.read_text().split()) < 1500

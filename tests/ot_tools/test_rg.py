@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import ot_tools
 from code_app import CodeApp, code_app, example_calls
+from ot.build import IN_WORKERS
 
-SOURCE = Path(ot_tools.__file__).parent / "in_workers/rg/rg_tools.py"
+SOURCE = IN_WORKERS / "rg/rg_tools.py"
 EXAMPLES = example_calls(SOURCE)
 FILES = {
     ".gitignore": "ignored.txt\nbuild/\n",
@@ -105,7 +105,7 @@ def test_matches_come_by_path_from_all_text_files_that_are_not_ignored(app: Code
         pytest.param('pattern="built", path="build/out.txt"', ["build/out.txt:1"], id="an ignored file by its name"),
     ],
 )
-def test_search_finds(app: CodeApp, arguments: str, expected: list[str]) -> None:
+def test_search_finds_the_lines_its_arguments_ask_for(app: CodeApp, arguments: str, expected: list[str]) -> None:
     found = app.value(f"rg.search({arguments})")
     assert places(found) == expected
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-import ot_tools
+from ot.build import IN_WORKERS
 from pace import PATIENCE
 from web_bed import Web, web
 from web_site import Handler, Served, WebSite, drip, redirect, zipped
 
 pytestmark = pytest.mark.anyio
 
-SOURCE = Path(ot_tools.__file__).parent / "in_workers" / "web" / "web_tools.py"
+SOURCE = IN_WORKERS / "web" / "web_tools.py"
 TOOLS = ["check", "fetch", "fetch_many", "links", "tables"]
 HOME = """<html><head><title>Our
  house</title><style>p { color: red }</style></head><body>
@@ -171,7 +171,7 @@ async def test_data_that_calls_itself_text_comes_as_bytes(web_app: Web, site: We
 
 
 @pytest.mark.parametrize("name", ENCODED)
-async def test_text_is_decoded(web_app: Web, site: WebSite, name: str):
+async def test_the_text_of_a_page_is_decoded_whatever_its_encoding(web_app: Web, site: WebSite, name: str):
     assert WORDS in await web_app.value("web.fetch(url=url, format='text')", url=f"{site.url}/{name}")
 
 
@@ -490,8 +490,8 @@ async def test_no_cookie_and_no_password_of_the_user_is_sent(
 async def test_a_page_that_is_read_for_too_long_is_given_up_and_the_next_one_is_read(tmp_path: Path):
     long = b"".join(b"<p>Paragraph %d of a page that takes seconds to read.</p>" % number for number in range(100_000))
     with WebSite({"/": Served(long), "/short": Served(HOME.encode(), "text/plain")}) as site:
-        async with web(tmp_path, site, read_seconds=0.1, robots=False) as app:
+        async with web(tmp_path, site, read_seconds=0.5, robots=False) as app:
             for _ in range(2):
                 error = await app.error("web.fetch(url=url)", url=site.url)
-                assert f"{site.url}: it was not read within 0.1 s: fetch it with format='raw'" in error
+                assert f"{site.url}: it was not read within 0.5 s: fetch it with format='raw'" in error
             assert await app.value("web.fetch(url=url)", url=f"{site.url}/short") == HOME

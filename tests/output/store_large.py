@@ -1,4 +1,4 @@
-"""Stores one large result and reads it; run by test_result_speed.py.
+"""Stores one large result and reads it; run by test_result_search.py.
 
 Usage: store_large.py DIRECTORY LINES. Prints as JSON how many plain loops' work storing, paging and searching take, and
 how much memory.

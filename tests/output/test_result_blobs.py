@@ -1,45 +1,32 @@
-"""What every place for results does alike: the contract of the seam, for files, memory and object stores."""
+"""What every place for results does alike: the contract of the seam, for files and memory; plugins have theirs."""
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from memory_blobs import MemoryBlobs
 
-from ot.config.team_settings import ObjectStorage
 from ot.errors import ResultExpired, ResultNotFound
 from ot.output.file_blobs import FileBlobs
-from ot.output.object_blobs import ObjectBlobs
-from ot.output.object_place import ObjectPlace
 from ot.output.result_blobs import HandleTaken, ResultBlobs, ResultMeta, Sealed
 from ot.output.result_store import ResultStore
-from output.s3_process import S3Process
+from output.memory_blobs import MemoryBlobs
 from output.store_desk import ME, PLENTY, TTL, Clock, lines_of
 
 HANDLE = "h" * 22
 
 
-def object_blobs(settings: ObjectStorage) -> ResultBlobs:
-    return ObjectBlobs(ObjectPlace(settings), ME, ttl=TTL, max_total_bytes=PLENTY)
-
-
 PLACES: dict[str, Callable[[Path], ResultBlobs]] = {
     "files": lambda directory: FileBlobs(directory, ttl=TTL, max_total_bytes=PLENTY),
     "memory": lambda _directory: MemoryBlobs(),
-    "directory of objects": lambda directory: object_blobs(ObjectStorage(url=f"file://{directory}")),
 }
 
 
-@pytest.fixture(params=[*PLACES, "s3"])
+@pytest.fixture(params=PLACES)
 def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> ResultBlobs:
-    if request.param == "s3":
-        server: S3Process = request.getfixturevalue("s3")
-        return object_blobs(server.settings(secrets.token_hex(8)))
     return PLACES[request.param](tmp_path / "tmp")
 
 

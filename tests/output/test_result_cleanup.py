@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from ot.errors import ResultError, ResultExpired, ResultNotFound
-from ot.output import file_blobs
-from ot.output.file_blobs import FileBlobs, ResultCleanup
+from ot.output import result_cleanup
+from ot.output.file_blobs import FileBlobs
+from ot.output.result_cleanup import ResultCleanup
 from ot.output.result_files import ResultDirectory
 from ot.output.result_lines import LineReader
 from ot.output.result_store import ResultStore
@@ -410,7 +411,7 @@ def test_a_crowded_directory_is_not_listed_at_every_store(desk: Desk, monkeypatc
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", counted)
-    monkeypatch.setattr(file_blobs, "CROWD", 1)
+    monkeypatch.setattr(result_cleanup, "CROWD", 1)
     results = [store.put(["xxx"], tool="t", owner=ME) for _ in range(3)]
     assert len(listed) == 2  # the second store found one, so the third did not look
     results.append(store.put(["xxx"], tool="t", owner=ME))
@@ -438,7 +439,7 @@ def test_a_result_that_cannot_be_removed_does_not_stop_the_others(
 
 
 def test_only_the_last_removed_results_are_remembered(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_blobs, "REMEMBERED", 2)
+    monkeypatch.setattr(result_cleanup, "REMEMBERED", 2)
     old = [desk.put("x") for _ in range(3)]
     desk.clock.forward(TTL + 1)
     desk.put("new")

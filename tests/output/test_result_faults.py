@@ -1,9 +1,10 @@
-"""What the world does to a store: crashes, full and failing disks, planted links, strangers' directories."""
+"""Every fault of the result store: full disks, planted links, strangers' directories."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import resource
 import shutil
 import signal
@@ -19,7 +20,7 @@ import pytest
 
 from ot.errors import ResultError, ResultNotFound, StorageFull
 from output.store_desk import ME, TTL, Desk, file_store, files_of
-from output.store_faults import fault
+from output.store_faults import fault, store_faults
 
 HERE = Path(__file__).parent
 ENVIRONMENT = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ.get("PATH", "")}
@@ -367,3 +368,8 @@ file_store(Path({str(directory)!r})).put([b"line\\n" * 1_000_000], tool="t", own
         kept = later.put(["last"], tool="t", owner="me")
         assert files_of(kept) == {file.name for file in directory.iterdir()}
     raise AssertionError("it never came through")
+
+
+def test_every_fault_of_the_store_is_proved_by_a_test() -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    assert store_faults() == set(re.findall(r'^@fault\("(S\d\d)"\)$', sources, re.MULTILINE))

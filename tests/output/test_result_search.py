@@ -1,8 +1,11 @@
-"""Searching a stored result: patterns, plain text and likeness."""
+"""Searching and paging a stored result: patterns, text and likeness, at the cost of what is shown."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 
 from ot.output import result_pages
 from output.store_desk import Desk, corpus_items, lines_of, small_blocks
+from output.store_faults import fault
 from pace import effort
 
 QUERIES = corpus_items("result_query")
@@ -244,3 +248,39 @@ def test_a_long_text_is_not_searched_for_by_likeness(desk: Desk) -> None:
 def test_a_fuzzy_search_looks_at_the_start_of_a_long_line_once(desk: Desk) -> None:
     handle = desk.put("config", "." * 3_000_000, "config\nconfig\n").handle
     assert desk.page(handle, search="config", fuzzy=True, offset=2).numbers == (2,)
+
+
+def measure(directory: Path, lines: int, timeout: float) -> dict[str, float]:
+    script = Path(__file__).parent / "store_large.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(directory), str(lines)],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def check(report: dict[str, float]) -> None:
+    assert report["store"] <= 4000
+    assert report["first"] <= 20
+    assert report["last"] <= 40
+    assert report["fuzzy"] <= 1200
+    assert report["megabytes"] <= 64
+
+
+@fault("S08")
+def test_a_hundred_megabytes_are_stored_paged_and_searched_within_bounds(tmp_path: Path) -> None:
+    report = measure(tmp_path / "tmp", 1_000_000, 100)
+    check(report)
+    assert report["search"] <= 200
+    assert report["hostile"] <= 400
+
+
+@fault("S08")
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_a_gigabyte_is_stored_and_paged_within_bounds(tmp_path: Path) -> None:
+    check(measure(tmp_path / "tmp", 10_000_000, 500))

@@ -273,7 +273,7 @@ def test_a_page_is_cut_to_whole_lines_and_says_where_to_read_on(tmp_path: Path) 
     assert not pages[-1].has_more
 
 
-def test_a_limit_has_a_limit(desk: Desk) -> None:
+def test_a_huge_limit_gives_a_full_page_and_says_so(desk: Desk) -> None:
     page = desk.page(desk.put("\n" * 20_000).handle, limit=10**9)
     assert (page.returned, page.has_more, page.note) == (10_000, True, "the page is full; read on with offset=10001")
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_blobs import MemoryBlobs
 
 from ot.output import json_reader
 from ot.output.result_blobs import Form
@@ -24,6 +23,7 @@ from ot.output.result_values import Step, join, parse_path
 from ot.output.stored_text import stored_text
 from ot_sdk.replies import JsonPieces
 from ot_sdk.tagged import Encoder
+from output.memory_blobs import MemoryBlobs
 from output.store_desk import ME, PLENTY, file_store
 from pace import TURNS
 

@@ -1,21 +1,20 @@
-"""Nothing that a program, a tool, a server or a client sends keeps a ping waiting.
-
-Every day CI tries another third of the entries, dealt by a hash of their names; `just soak` tries them all, and
-`PINGS_SHARE=0`, `1` or `2` repeats the share of another day.
-"""
+"""Pings of one client are answered in time, whatever another sends or walks."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import psutil
 import pytest
@@ -23,6 +22,7 @@ import pytest
 from mcp_wire import WireServer
 from pings.due_pings import DuePings
 from pings.entries import ENTRIES, Entry
+from shared_bed import SharedBed, shared_bed
 
 HOSTILE = Path(__file__).with_name("hostile_server.py")
 BARE = Path(__file__).parents[2] / "benchmarks" / "bare_server.py"
@@ -33,9 +33,13 @@ ATTEMPTS = 3
 MOST_COMPUTING = 2.0
 """Seconds that a control computes at most; they last many times as long where others take the cores."""
 SHARES = 3
-DAY = int(time.time() // 86_400)
-SHARE = int(os.environ.get("PINGS_SHARE", DAY)) % SHARES
-TODAY = [name for name in ENTRIES if zlib.crc32(name.encode()) % SHARES == SHARE]
+
+
+def share_of(name: str) -> int:
+    """Return which share an entry belongs to; CI tries the first."""
+    return zlib.crc32(name.encode()) % SHARES
+
+
 IDLE = Entry("idle", "1 + 1")
 COMPUTE = """
 import threading, time
@@ -126,13 +130,9 @@ def lateness(ward: Ward, entry: Entry) -> float:
     return slowest - max(ward.slowest(IDLE)[0], ward.slowest_of_bare(seconds))
 
 
-@pytest.mark.parametrize("name", TODAY)
-def test_a_ping_is_answered_in_time_whatever_of_todays_share_is_sent(ward: Ward, name: str) -> None:
-    check(ward, ENTRIES[name])
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak if share_of(name) else ()) for name in ENTRIES]
+)
 def test_a_ping_is_answered_in_time_whatever_is_sent(ward: Ward, name: str) -> None:
     check(ward, ENTRIES[name])
 
@@ -144,7 +144,7 @@ def test_there_are_at_least_150_entries_of_every_kind() -> None:
 
 
 def test_the_shares_are_of_like_size() -> None:
-    sizes = [sum(zlib.crc32(name.encode()) % SHARES == share for name in ENTRIES) for share in range(SHARES)]
+    sizes = [sum(share_of(name) == share for name in ENTRIES) for share in range(SHARES)]
     assert len(ENTRIES) / SHARES * 0.8 < min(sizes) <= max(sizes) < len(ENTRIES) / SHARES * 1.2
 
 
@@ -154,3 +154,93 @@ def test_a_server_that_stands_still_is_found_out(ward: Ward) -> None:
         threading.Event().wait(0.2)
         os.kill(ward.wire.pid, signal.SIGCONT)
     assert pings.worst >= 0.15
+
+
+FILES = 200_000
+TIMES = 3
+"""How many times as long as the control's a run may take, by the median."""
+RUNS = 15
+MEMORY = Path("/dev/shm")
+# A slow machine computes for longer than a program may by default, and how long is not the subject.
+CONFIG = """\
+engines: {use: exact}
+limits: {cpu_seconds: 60}
+policy: {allow: ["file.*"]}
+"""
+PROGRAM = """
+import asyncio
+async def look():
+    try:
+        return await {call}
+    except Exception as error:
+        return str(error)
+await asyncio.gather(*[look() for _ in range(32)])
+"""
+WALKS = ("file.search(pattern='(a|b|c)+zq')", "file.tree()")
+MANY = {
+    "os.listdir": "import os\nlen(os.listdir('many'))",
+    "Path.rglob": "from pathlib import Path\nsum(1 for _ in Path('many').rglob('f*'))",
+}
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Iterator[Path]:
+    """A repository with rules that take long, names that they take long for, and a directory of very many files."""
+    place = Path(tempfile.mkdtemp(prefix="walks", dir=MEMORY if MEMORY.is_dir() else None))
+    (place / ".git").mkdir()
+    (place / "many").mkdir()
+    (place / ".gitignore").write_text(("*a" * 100 + "b\n") * 3000)
+    for number in range(300):
+        (place / ("a" * 200 + str(number))).touch()
+    many = os.open(place / "many", os.O_RDONLY)
+    for number in range(FILES):
+        os.mknod(f"f{number}", dir_fd=many)
+    os.close(many)
+    yield place
+    shutil.rmtree(place)
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedBed]:
+    with shared_bed(tmp_path_factory.mktemp("user")) as user:
+        user.config.write_text(CONFIG)
+        yield user
+
+
+def answers(client: WireServer) -> tuple[float, float]:
+    """Return the slowest ping and the median of a few runs, in seconds."""
+    with DuePings(client) as pings:
+        seconds: list[float] = []
+        for _ in range(RUNS):
+            started = time.perf_counter()
+            assert client.run("1 + 1", timeout=60).text == "2"
+            seconds.append(time.perf_counter() - started)
+    return pings.worst, median(seconds)
+
+
+def lateness_beside_walks(client: WireServer, busy: WireServer, program: str) -> tuple[float, float]:
+    """Return by how much the slowest ping is late while *busy* walks, and how many times as long a run takes."""
+    ping, run = answers(client)
+    walking = busy.send_run(program)
+    late_ping, late_run = answers(client)
+    busy.cancel(walking)
+    # Its own next call has a helper again.
+    assert ".gitignore" in busy.run("file.glob(pattern='.gitignore')", timeout=60).text
+    return late_ping - ping, late_run / run
+
+
+@pytest.mark.parametrize("walk", WALKS)
+def test_a_tree_that_one_client_walks_keeps_no_other_waiting(user: SharedBed, hostile: Path, walk: str) -> None:
+    with user.client() as client, user.client(cwd=hostile) as busy:
+        assert busy.run("file.info(path='many')['type']").text == "directory"
+        seen: list[tuple[float, float]] = []
+        while len(seen) < ATTEMPTS:
+            seen.append(lateness_beside_walks(client, busy, PROGRAM.format(call=walk)))
+            if seen[-1][0] <= MORE_SECONDS and seen[-1][1] <= TIMES:
+                return
+        pytest.fail(f"late by seconds, times as long: {seen}")
+
+
+def test_a_directory_of_very_many_files_is_listed_by_pythons_own_functions(user: SharedBed, hostile: Path) -> None:
+    with user.client(cwd=hostile) as client:
+        assert {name: client.run(program).text for name, program in MANY.items()} == dict.fromkeys(MANY, str(FILES))

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from pace import PATIENCE, Stopwatch, busy_seconds
+
 NAME = "LC_TEST_TREE_MARK"
 """Every process may have variables that start so."""
 
@@ -26,6 +28,7 @@ print("ready", flush=True)
 """
 """A program with a child, a child in its own session, and one that was forked twice; it prints when all are there."""
 
+GONE_SECONDS = 1.0
 TREE_SIZE = 4
 """Itself and the three sleepers; its guard comes on top."""
 
@@ -59,6 +62,19 @@ def children_of(parent: int) -> dict[int, str]:
     stats = [content(path).rpartition(b")") for path in Path("/proc").glob("[0-9]*/stat")]
     fields = [(stat[0].split()[0], stat[2].split()) for stat in stats if stat[2]]
     return {int(pid): rest[0].decode() for pid, rest in fields if int(rest[1]) == parent}
+
+
+def are_all_there(environ: dict[str, str]) -> bool:
+    """Return whether the whole TREE and its guard have come: one that just begins another program has no mark."""
+    return within(PATIENCE, lambda: len(marked(environ)) == TREE_SIZE + 1)
+
+
+def are_gone_in_time(environ: dict[str, str]) -> bool:
+    """Return whether nothing is left after the second that a server's death may take, and what the machine adds."""
+    watch = Stopwatch()
+    within(PATIENCE, lambda: not marked(environ))
+    taken = watch.seconds
+    return taken < GONE_SECONDS or taken < GONE_SECONDS + busy_seconds()
 
 
 def within(seconds: float, holds: Callable[[], bool]) -> bool:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from process_marks import TREE, TREE_SIZE, fresh_environ, marked, within, zombies_of
+from process_marks import TREE, are_all_there, are_gone_in_time, fresh_environ, marked, within, zombies_of
 
 from ot.processes import guard as guard_module
+from pace import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group is killed")
 
@@ -64,8 +65,8 @@ class Guarded:
         return int(pid)
 
     def all_gone(self) -> bool:
-        """Return whether nothing is left, within the second that the server's death may take."""
-        return within(1, lambda: not marked(self.environ))
+        """Return whether nothing is left, within the time that the server's death may take."""
+        return are_gone_in_time(self.environ)
 
 
 @contextmanager
@@ -107,7 +108,7 @@ def test_what_cannot_be_executed_is_told_by_its_error_number(path: str, number: 
 def test_the_end_of_the_lifeline_ends_children_sessions_and_daemons() -> None:
     with guarded(*PYTHON, TREE + "time.sleep(300)") as guard:
         assert b"ready\n" == guard.stdout.readline()
-        assert TREE_SIZE + 1 == len(marked(guard.environ))
+        assert are_all_there(guard.environ)
         guard.lifeline.close()
         assert guard.all_gone()
         guard.started()
@@ -139,7 +140,7 @@ def test_the_servers_end_is_noticed_though_another_process_holds_the_lifeline() 
             assert server.stdout is not None
             assert b"ready\n" == server.stdout.readline()
             server.kill()
-            assert within(1, lambda: not marked(environ))
+            assert are_gone_in_time(environ)
 
 
 def test_a_guard_whose_server_is_gone_already_starts_nothing(tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_a_guard_whose_server_is_gone_already_starts_nothing(tmp_path: Path) -> 
         another = os.getppid()
         numbers = map(str, (lifeline_end, 2, another, 0, 64))
         argv = [sys.executable, "-I", "-S", str(guard_module.__file__), *numbers, "touch", str(file)]
-        assert 0 == subprocess.run(argv, pass_fds=(lifeline_end,), timeout=10).returncode
+        assert 0 == subprocess.run(argv, pass_fds=(lifeline_end,), timeout=PATIENCE).returncode
     assert not file.exists()
 
 
@@ -231,7 +232,7 @@ while True:
 """
     with guarded(*PYTHON, code) as guard:
         assert b"forked\n" == guard.stdout.readline()
-        assert within(5, lambda: 2 == len(marked(guard.environ)) and not zombies_of(guard.process.pid))
+        assert within(PATIENCE, lambda: 2 == len(marked(guard.environ)) and not zombies_of(guard.process.pid))
 
 
 def test_it_is_told_apart_who_has_spaces_and_brackets_in_its_name() -> None:

@@ -17,7 +17,16 @@ from typing import Any
 
 import anyio
 import pytest
-from process_marks import TREE, TREE_SIZE, children_of, fresh_environ, marked, within, zombies_of
+from process_marks import (
+    TREE,
+    TREE_SIZE,
+    are_all_there,
+    are_gone_in_time,
+    children_of,
+    fresh_environ,
+    marked,
+    zombies_of,
+)
 
 import pace
 from ot.processes import guarded_process
@@ -45,7 +54,7 @@ def environ() -> Generator[dict[str, str]]:
     """An environment whose processes are all gone when the test ends."""
     made = fresh_environ()
     yield made
-    assert within(1, lambda: not marked(made))
+    assert are_gone_in_time(made)
 
 
 async def start(environ: dict[str, str], *argv: str, **options: Any) -> GuardedProcess:
@@ -102,7 +111,7 @@ async def test_it_reads_answers_and_ends(environ: dict[str, str]) -> None:
         ("import os; os.kill(os.getpid(), 40)", "signal 40"),
     ],
 )
-async def test_an_ending_is_told_in_words(environ: dict[str, str], code: str, text: str) -> None:
+async def test_the_end_of_a_process_is_described_in_words(environ: dict[str, str], code: str, text: str) -> None:
     assert text == (await ending_of(await start(environ, *PYTHON, code))).text
 
 
@@ -143,7 +152,7 @@ async def test_kill_takes_the_whole_tree_with_it(environ: dict[str, str]) -> Non
     process = await start(environ, *PYTHON, TREE + "time.sleep(300)")
     with anyio.fail_after(PATIENCE):
         assert b"ready\n" == await process.stdout.readline()
-    assert TREE_SIZE + 1 == len(marked(environ))
+    assert are_all_there(environ)
     with pace.within(1):
         process.kill()
         process.kill()
@@ -155,7 +164,7 @@ async def test_a_polite_process_ends_by_itself_and_a_stubborn_one_is_killed(envi
     polite = await start(environ, *PYTHON, "import sys; sys.stdin.read(); sys.exit(5)")
     stubborn = await start(environ, *PYTHON, "import time; time.sleep(300)")
     with anyio.fail_after(PATIENCE):
-        assert Ending("exit", 5) == await polite.end(10)
+        assert Ending("exit", 5) == await polite.end(PATIENCE)
         assert Ending("signal", signal.SIGKILL) == await stubborn.end(0.05)
 
 
@@ -197,7 +206,7 @@ async def test_too_many_processes_end_it(environ: dict[str, str]) -> None:
     assert ("limit", "more than 6 processes") == (ending.kind, ending.text)
 
 
-async def test_memory_is_limited(environ: dict[str, str]) -> None:
+async def test_a_process_that_takes_more_memory_than_allowed_ends(environ: dict[str, str]) -> None:
     ending = await ending_of(await start(environ, *PYTHON, "bytearray(1 << 30)", memory_mb=256))
     assert 1 == ending.number
     assert "MemoryError" in ending.stderr
@@ -260,7 +269,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing(environ: dict[str, str])
             task.cancel()
             with suppress(asyncio.CancelledError):
                 (await task).kill()
-    assert within(1, lambda: not marked(environ))
+    assert are_gone_in_time(environ)
 
 
 async def test_many_that_end_at_once_leave_no_zombie(environ: dict[str, str]) -> None:

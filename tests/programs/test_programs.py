@@ -38,19 +38,15 @@ class Packs(NoFiles):
     """A reach of the two packs."""
 
     def __init__(self) -> None:
-        self.packs: dict[str, Any] = {"shop": Shop(), "web": Web()}
-
-    def has_pack(self, name: str) -> bool:
-        return name in self.packs
+        self.objects: dict[str, Any] = {"shop": Shop(), "web": Web()}
+        self.packs = self.objects.keys()
 
     def member(self, pack: str, name: str) -> Function | Constant | Missing:
-        return Function() if hasattr(self.packs[pack], name) else Missing()
+        return Function() if hasattr(self.objects[pack], name) else Missing()
 
-    async def call(
-        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
-    ) -> Any:
+    async def call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], **places: object) -> Any:
         try:
-            found = getattr(self.packs[pack], name)(*args, **kwargs)
+            found = getattr(self.objects[pack], name)(*args, **kwargs)
             return await found if inspect.isawaitable(found) else found
         except Exception as error:  # noqa: BLE001 - whatever the pack raises
             text = str(error.args[0]) if error.args else ""

@@ -9,11 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from daemon.shared_user import kill
 from pace import wait_while
 from real_clients.model_server import Run
 from real_clients.tapped_client import TappedClient
-from shared_server.shared_house import SharedHouse
+from shared_bed import SharedBed, kill
 from terminal import ONETOOL, at_terminal
 
 type Messages = list[dict[str, Any]]
@@ -148,7 +147,7 @@ def _asks_in_call(client: TappedClient, number: int) -> bool:
     return len(client.model.shown) == number and any(client.house.directory.glob("*.ask"))
 
 
-def answer_question(house: SharedHouse, key: str) -> None:
+def answer_question(house: SharedBed, key: str) -> None:
     """Answer the question that waits, by pressing *key* at a terminal."""
     listed = house.typed("answer", "--json")
     # Other users of the tests have this user's number, too.
@@ -162,14 +161,14 @@ def answer_question(house: SharedHouse, key: str) -> None:
     assert "delete, marked as destructive: a program wants to call it" in said, said
 
 
-def check_answers(house: SharedHouse, allowed: str, denied: str) -> None:
+def check_answers(house: SharedBed, allowed: str, denied: str) -> None:
     """The call that a person allowed was made, the other was not, and the model was told so."""
     assert _last_line(allowed) == "1", allowed
     assert "lab.delete was not called" in denied, denied
     assert (house.cwd / "deleted.txt").read_text() == "1\n"
 
 
-def upgraded(house: SharedHouse) -> list[Run]:
+def upgraded(house: SharedBed) -> list[Run]:
     """Return what the model does while another version is installed."""
     during = f'open("upgrade.txt", "w").write("1")\nlab.count(to=2, until="{house.cwd}/go.txt")'
     return [Run("1 + 1"), Run(during), Run(waits("crash.txt")), Run("2 + 2")]

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcp_wire import process_stat
 from pace import PATIENCE, patiently
 from real_clients.client_programs import ClientProgram
 from real_clients.model_server import ScriptedModel
-from shared_server.shared_house import SharedHouse, own_command
+from server_process import process_stat
+from shared_bed import SharedBed, own_command
 
 SECONDS = 90.0
 """How long a client may take on a machine whose cores are all busy."""
@@ -67,7 +67,7 @@ class TappedClient:
     """A client that is connected to OneTool, and to a model on loopback."""
 
     program: ClientProgram
-    house: SharedHouse
+    house: SharedBed
     model: ScriptedModel
     place: Path
     onetool: str = own_command()[0]
@@ -229,7 +229,7 @@ def end_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def end_daemons(house: SharedHouse) -> None:
+def end_daemons(house: SharedBed) -> None:
     """End what Codex at a terminal leaves running: programs that it has put into the home."""
     programs = os.fsencode(house.home / ".codex")
     for entry in Path("/proc").iterdir():

@@ -24,8 +24,8 @@ from real_clients.model_server import scripted_model
 from real_clients.observed import PAGE, compare, recorded_versions, written
 from real_clients.published_clients import VERSIONS
 from real_clients.tapped_client import SECONDS, TappedClient, end_daemons
+from shared_bed import SharedBed, asked_bed
 from shared_server.installed_copy import InstalledCopy
-from shared_server.shared_house import SharedHouse, shared_house
 from system_package import require_programs
 
 pytestmark = pytest.mark.timeout(600)  # the programs may have to be installed first
@@ -46,9 +46,9 @@ def programs() -> dict[str, ClientProgram]:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory, programs: dict[str, ClientProgram]) -> Iterator[SharedHouse]:
+def house(tmp_path_factory: pytest.TempPathFactory, programs: dict[str, ClientProgram]) -> Iterator[SharedBed]:
     """The home of a user with all the agents, whose shared server runs."""
-    with shared_house(tmp_path_factory.mktemp("agents")) as made:
+    with asked_bed(tmp_path_factory.mktemp("agents")) as made:
         install_lab(made.home)
         with made.client() as client:
             assert client.run("lab.count(to=1)", timeout=SECONDS).text == "1"
@@ -61,7 +61,7 @@ LONG = ("gemini-cli", "opencode")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.soak] * (name in LONG)) for name in PROGRAMS])
-def test_an_agent_lists_runs_reads_on_sees_an_image_survives_a_crash_and_cancels(name: str, house: SharedHouse) -> None:
+def test_an_agent_lists_runs_reads_on_sees_an_image_survives_a_crash_and_cancels(name: str, house: SharedBed) -> None:
     with scripted_model(script(house.cwd / "deleted.txt")) as model:
         client = TappedClient(PROGRAMS[name], house, model, house.home / f"{name}-task")
         client.connect()
@@ -74,7 +74,7 @@ def test_an_agent_lists_runs_reads_on_sees_an_image_survives_a_crash_and_cancels
 
 
 @pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if program.allow])
-def test_a_person_allows_and_denies_a_call_in_the_dialogue_of_an_agent(name: str, house: SharedHouse) -> None:
+def test_a_person_allows_and_denies_a_call_in_the_dialogue_of_an_agent(name: str, house: SharedBed) -> None:
     with scripted_model(dialogue(house.cwd / "deleted.txt")) as model:
         client = TappedClient(PROGRAMS[name], house, model, house.home / f"{name}-dialogue")
         client.connect()
@@ -82,7 +82,7 @@ def test_a_person_allows_and_denies_a_call_in_the_dialogue_of_an_agent(name: str
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_a_person_allows_and_denies_a_call_in_a_terminal_beside_an_agent(name: str, house: SharedHouse) -> None:
+def test_a_person_allows_and_denies_a_call_in_a_terminal_beside_an_agent(name: str, house: SharedBed) -> None:
     with scripted_model(asks(house.cwd / "deleted.txt")) as model:
         client = TappedClient(PROGRAMS[name], house, model, house.home / f"{name}-answers")
         client.connect()
@@ -94,7 +94,7 @@ def test_an_agent_is_served_on_when_another_version_is_installed(
 ) -> None:
     copy = InstalledCopy(tmp_path / "installed")
     onetool = f"env -u PYTHONPATH {copy.python} -P -c 'from ot.entry import main; main()'"
-    with shared_house(tmp_path / "user") as house, scripted_model(upgraded(house)) as model:
+    with asked_bed(tmp_path / "user") as house, scripted_model(upgraded(house)) as model:
         install_lab(house.home)
         client = TappedClient(programs["codex"], house, model, house.home / "codex-upgrade", onetool)
         client.connect()

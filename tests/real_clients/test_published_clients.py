@@ -27,7 +27,7 @@ from real_clients.published_clients import (
     wait_for,
 )
 from real_clients.tapped_client import SECONDS, Tap
-from shared_server.shared_house import SharedHouse, shared_house
+from shared_bed import SharedBed, asked_bed
 from system_package import require_programs
 
 pytestmark = pytest.mark.timeout(400)  # the programs may have to be installed first
@@ -35,9 +35,9 @@ ERAS = ("legacy", "2026-07-28")
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedHouse]:
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedBed]:
     """The home of a user whose shared server all the clients use."""
-    with shared_house(tmp_path_factory.mktemp("published")) as made:
+    with asked_bed(tmp_path_factory.mktemp("published")) as made:
         install_lab(made.home)
         with made.client() as client:
             assert client.run("lab.count(to=1)", timeout=SECONDS).text == "1"
@@ -50,7 +50,7 @@ def tap(tmp_path: Path) -> Tap:
 
 
 @pytest.fixture
-def crash(house: SharedHouse) -> Iterator[None]:
+def crash(house: SharedBed) -> Iterator[None]:
     """Kill the shared server once a program says so."""
     clear(house)
     is_over = threading.Event()
@@ -67,17 +67,17 @@ def crash(house: SharedHouse) -> Iterator[None]:
     killing.join()
 
 
-def clear(house: SharedHouse) -> None:
+def clear(house: SharedBed) -> None:
     """Remove the files of the conversation before."""
     for name in (LOG, STARTED, TOLD, CRASH):
         (house.cwd / name).unlink(missing_ok=True)
 
 
-def start_of(house: SharedHouse, tap: Tap, era: str) -> Start:
+def start_of(house: SharedBed, tap: Tap, era: str) -> Start:
     return Start((str(tap.command), "serve", "--shared"), house.cwd, house.environment(), era)
 
 
-def check(seen: Conversation, house: SharedHouse) -> None:
+def check(seen: Conversation, house: SharedBed) -> None:
     """The conversation went as with a server of the client's own."""
     assert seen.tools == ["run"]
     check_answers(house, seen.allowed.text, seen.declined.text)
@@ -104,7 +104,7 @@ def compare_library(name: str, era: str, seen: Conversation, tap: Tap) -> None:
 @pytest.mark.anyio
 @pytest.mark.usefixtures("crash")
 @pytest.mark.parametrize("era", ERAS)
-async def test_the_python_client_lists_runs_is_asked_and_cancels(house: SharedHouse, tap: Tap, era: str) -> None:
+async def test_the_python_client_lists_runs_is_asked_and_cancels(house: SharedBed, tap: Tap, era: str) -> None:
     seen = await converse_in_python(start_of(house, tap, era))
     check(seen, house)
     compare_library("python-sdk", era, seen, tap)
@@ -113,7 +113,7 @@ async def test_the_python_client_lists_runs_is_asked_and_cancels(house: SharedHo
 @pytest.mark.usefixtures("crash")
 @pytest.mark.parametrize("era", ERAS)
 def test_the_typescript_client_lists_runs_is_asked_and_cancels(
-    house: SharedHouse, tap: Tap, era: str, tmp_path: Path
+    house: SharedBed, tap: Tap, era: str, tmp_path: Path
 ) -> None:
     require_programs("npm", "node")
     seen = converse_in_typescript(start_of(house, tap, era), tmp_path / "client")
@@ -121,7 +121,7 @@ def test_the_typescript_client_lists_runs_is_asked_and_cancels(
     compare_library("typescript-sdk", era, seen, tap)
 
 
-def test_a_person_answers_the_inspectors_questions_in_a_terminal(house: SharedHouse, tap: Tap) -> None:
+def test_a_person_answers_the_inspectors_questions_in_a_terminal(house: SharedBed, tap: Tap) -> None:
     require_programs("npm", "node")
 
     def press(key: str) -> None:
@@ -134,7 +134,7 @@ def test_a_person_answers_the_inspectors_questions_in_a_terminal(house: SharedHo
     compare("inspector", ERAS[1], observed("inspector", seen, tap) | {"nobody there": answers(tap.said)})
 
 
-def test_the_inspector_lists_and_runs_in_the_era_before(house: SharedHouse, tap: Tap) -> None:
+def test_the_inspector_lists_and_runs_in_the_era_before(house: SharedBed, tap: Tap) -> None:
     require_programs("npm", "node")
     start = start_of(house, tap, ERAS[0])
     reply = inspect(start, "tools/call", "--tool-name", "run", "--tool-arg", "command=1+1")

@@ -17,6 +17,8 @@ from real_servers.real_house import config_of, real
 # The first time on a machine, the servers are installed and asked for their lists.
 pytestmark = pytest.mark.timeout(400)
 
+OFTEN = ("files and git", "five hundred tools")
+"""The smallest set with bundled packs in it, and the largest; the others say the same of other servers."""
 TOLERANCE = 0.05
 """Of tokens: times of day, ports and names of directories differ from run to run."""
 FEW_TASKS = {"five hundred tools": ("one time",)}
@@ -55,7 +57,13 @@ def differences(played: Played) -> list[str]:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("servers", SETS, ids=lambda servers: servers.name)
+@pytest.mark.parametrize(
+    "servers",
+    [
+        pytest.param(servers, id=servers.name, marks=() if servers.name in OFTEN else pytest.mark.soak)
+        for servers in SETS
+    ],
+)
 async def test_the_page_is_what_is_measured(servers: ServerSet) -> None:
     played = await play(servers, only=FEW_TASKS.get(servers.name, ()))
     assert [row["problem"] for row in played.rows if row["problem"]] == []

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from faults.wire_eras import ERAS
-from mcp_wire import WireReply, process_tree
+from mcp_wire import WireReply
 from real_servers.real_house import git_repository, house
 from server.asked_talk import YES, AskedTalk
+from server_process import process_tree
 from workers.process_watch import assert_gone, command
 
 pytestmark = pytest.mark.timeout(400)  # the first time on a machine, the servers are installed

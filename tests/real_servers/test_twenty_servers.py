@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from faults.watched import Place
+from proxied.desk import fake
 from real_servers.real_house import ONETOOL, config_of, house
 from server.asked_talk import AskedTalk
-from servers.desk import fake
 
 pytestmark = pytest.mark.timeout(300)
 

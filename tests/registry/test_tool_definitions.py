@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from ot.execution.arguments import bind_arguments
+from ot.proxied.proxied_pack import tool_of_definition
 from ot.registry.proxy_target import ServerIdentity
 from ot.registry.tool import Parameter, Tool
 from ot.registry.tool_definitions import (
@@ -24,7 +25,6 @@ from ot.registry.tool_definitions import (
 )
 from ot.registry.tool_loader import tools_of_functions
 from ot.registry.tool_registry import Pack, ToolRegistry
-from ot.servers.proxied_pack import tool_of_definition
 from run_app import running_app
 
 LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -115,7 +115,7 @@ def test_an_annotation_is_a_schema_or_leaves_it_open(annotation: str, schema: di
 
 
 @given(st.text(max_size=60))
-def test_no_annotation_raises(annotation: str) -> None:
+def test_no_annotation_of_a_pack_makes_its_schema_raise(annotation: str) -> None:
     json.dumps(schema_of_annotation(annotation), allow_nan=False)
 
 

@@ -1,14 +1,21 @@
-"""A shape tells names and types, and never a value."""
+"""Shapes of values and types: observed, written out, and reduced to what models know."""
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ot.build import BUNDLED, IN_WORKERS
+from ot.registry.bundled_extensions import bundled_extensions
+from ot.registry.tool import signature_text
+from ot.registry.tool_definitions import MAX_PARTS, plain_schema
+from ot.registry.tool_loader import find_named_types, write_type
 from ot.registry.value_shape import MAX_TEXT, NOTHING, Shape, merge, shape_of, shape_of_json, shape_text, shape_to_json
 from pace import effort
 
@@ -135,3 +142,114 @@ def test_what_is_no_shape_is_refused(plain: Any) -> None:
 
 def test_nothing_is_known_of_nothing() -> None:
     assert shape_text(Shape()) == "Any"
+
+
+def test_references_nulls_and_constants_are_written_out() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "size": {"$ref": "#/$defs/Size", "description": "How large"},
+            "where": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+            "unit": {"const": "cm"},
+            "count": {"type": ["integer", "null"]},
+            "parts": {"type": "array", "items": {"$ref": "#/$defs/Part"}},
+            "mixed": {"oneOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]},
+            "mode": {"anyOf": [{"const": "a"}, {"const": "b"}]},
+        },
+        "$defs": {
+            "Size": {"enum": ["small", "large"], "type": "string"},
+            "Part": {"type": "object", "properties": {"size": {"$ref": "#/$defs/Size"}}, "required": ["size"]},
+        },
+        "required": ["size"],
+    }
+    size = {"enum": ["small", "large"], "type": "string"}
+    assert plain_schema(schema) == {
+        "type": "object",
+        "properties": {
+            "size": {**size, "description": "How large"},
+            "where": {"type": "string", "default": None},
+            "unit": {"enum": ["cm"]},
+            "count": {"type": "integer"},
+            "parts": {
+                "type": "array",
+                "items": {"type": "object", "properties": {"size": size}, "required": ["size"]},
+            },
+            "mixed": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+            "mode": {"enum": ["a", "b"]},
+        },
+        "required": ["size"],
+    }
+
+
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    node = {"type": "object", "properties": {"left": {"$ref": "#/$defs/N"}, "right": {"$ref": "#/$defs/N"}}}
+    plain = json.dumps(plain_schema({"$ref": "#/$defs/N", "$defs": {"N": node}}))
+    assert "$ref" not in plain and plain.count("{") < 3 * MAX_PARTS
+
+
+FILE = '''
+import typing
+from typing import NotRequired, TypedDict
+
+class Listed(TypedDict):
+    """An entry."""
+    path: str
+    size: int
+
+class Info(Listed):
+    note: NotRequired[str]
+
+class Loose(typing.TypedDict, total=False):
+    of: List[Listed]
+
+class Other:
+    x: int
+
+type Place = str | Listed
+type Nested = str | list[Nested]
+Kind = Literal["a", "b"]
+Size = int
+
+class Again(TypedDict):
+    more: list["Again"]
+    self: Again
+'''
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text"),
+    [
+        ("Listed", "{path: str, size: int}"),
+        ("List[Listed]", "list[{path: str, size: int}]"),
+        ("dict[str, Info] | None", "dict[str, {path: str, size: int, note?: str}] | None"),
+        ("Loose", "{of?: list[{path: str, size: int}]}"),
+        ("Other", "Other"),
+        ("Size", "Size"),
+        ("Kind | None", "Literal['a', 'b'] | None"),
+        ("dict[str, Place]", "dict[str, str | {path: str, size: int}]"),
+        ("typing.Any", "typing.Any"),
+        ("'Listed'", "'Listed'"),
+        ("tuple[int, ...]", "tuple[int, ...]"),
+    ],
+)
+def test_records_are_shown_with_their_keys(annotation: str, text: str) -> None:
+    records = find_named_types(ast.parse(FILE))
+    assert write_type(ast.parse(annotation, mode="eval").body, records) == text
+
+
+def test_a_record_that_holds_itself_ends() -> None:
+    records = find_named_types(ast.parse(FILE))
+    assert write_type(ast.parse("Again", mode="eval").body, records).count("more") == 3
+    assert write_type(ast.parse("Nested", mode="eval").body, records) == "str | list[str | list[str | list[Nested]]]"
+
+
+def test_no_signature_of_a_bundled_tool_has_a_name_that_only_its_file_knows() -> None:
+    packs = [*BUNDLED.packs(), *(extension.pack() for extension in bundled_extensions(IN_WORKERS))]
+    signatures = [re.sub(r"'[^']*'", "", signature_text(tool)) for pack in packs for tool in pack.tools.values()]
+    assert set(re.findall(r"\b[A-Z]\w+", " ".join(signatures))) <= {
+        "Any", "Literal", "Mapping", "None", "Sequence", "False", "True"
+    }  # fmt: skip
+
+
+def test_a_function_that_says_nothing_returns_nothing() -> None:
+    assert write_type(None, {}) == ""

@@ -6,13 +6,13 @@ from collections.abc import Generator
 
 import pytest
 
-from daemon.shared_user import SharedUser, shared_user
+from shared_bed import SharedBed, shared_bed
 
 
 @pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory) -> Generator[SharedUser]:
+def user(tmp_path_factory: pytest.TempPathFactory) -> Generator[SharedBed]:
     """A user whose shared server runs already."""
-    with shared_user(tmp_path_factory.mktemp("user")) as user:
+    with shared_bed(tmp_path_factory.mktemp("user")) as user:
         with user.client() as client:
             client.run("1")
         yield user

@@ -1,13 +1,19 @@
-"""What a relay knows of the messages that pass, and what it says when the server has gone."""
+"""The relay: what it tracks of a client's requests, and what it does without a shared server."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcp_wire import HANDSHAKE
 from ot.relay.tracking import ASKS, KEPT, LOST, NOT_CALLED, Traffic
+from pace import PATIENCE
+from shared_bed import ONETOOL, SharedBed, is_alone
 
 INITIALIZE = {"id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
 GREETING = {"id": 0, "result": {"serverInfo": {"name": "onetool", "version": "1"}}}
@@ -192,3 +198,77 @@ def test_of_a_call_that_waited_for_its_user_the_client_is_told_that_it_was_not_m
     } == said
     traffic.sent(_line(id=7, method="tools/call"))
     assert LOST == _messages(traffic.fail_unrepeatable())[0]["error"]["message"]
+
+
+FROM_C = {"_json", "_socket", "binascii", "fcntl", "select"}
+"""What a relay needs beside what Python imports anyway; each is a library in C."""
+MEGABYTE = 1 << 20
+
+
+def test_a_relay_imports_itself_and_five_libraries(user: SharedBed) -> None:
+    command = [sys.executable, "-P", "-c", "from ot.entry import main; main()", "serve", "--shared"]
+    env = user.environment(PYTHONPROFILEIMPORTTIME="1")
+    done = subprocess.run(
+        command, cwd=user.cwd, env=env, stdin=subprocess.PIPE, capture_output=True, text=True, timeout=60, check=True
+    )
+    after = done.stderr[done.stderr.index("ot.entry") :]
+    names = {line.rpartition("|")[2].strip() for line in after.splitlines()[1:]}
+    files = ("header", "place", "reach", "relay", "servers", "tracking", "tries")
+    ours = {"ot.relay", *(f"ot.relay.{name}" for name in files)}
+    assert names == ours | FROM_C, f"beside them: {names - ours - FROM_C}"
+
+
+def test_a_megabyte_in_each_direction_at_once_blocks_nobody(user: SharedBed) -> None:
+    with user.client() as client:
+        texts = [letter * (MEGABYTE - 100) for letter in "abcdef"]
+        numbers = [client.send_run(f"{text!r}") for text in texts]
+        assert [client.wait(number).text for number in numbers] == texts
+        assert client.stdout_junk == []
+        assert not is_alone(client)
+
+
+def test_a_line_that_is_too_long_is_refused_by_the_server_and_the_next_is_answered(user: SharedBed) -> None:
+    with user.client() as client:
+        client.send_raw(b'{"jsonrpc":"2.0","id":900,"method":"ping","params":{"x":"')
+        for _ in range(20):
+            client.send_raw(b"x" * MEGABYTE)
+        client.send_raw(b'"}}\n')
+        assert "at most" in client.wait(None).text
+        assert client.run("1 + 1").text == "2"
+
+
+def test_lines_that_end_in_both_ways_and_blank_ones_are_understood(user: SharedBed) -> None:
+    with user.client() as client:
+        client.send_raw(b'\n\r\n{"jsonrpc":"2.0","id":901,"method":"ping"}\r\n\n{"jsonrpc":"2.0",')
+        assert client.wait(901).result == {}
+        client.send_raw(b'"id":902,"method":"ping"}\n')
+        assert client.wait(902).result == {}
+
+
+def test_input_that_is_a_file_is_answered_and_the_relay_ends(user: SharedBed, tmp_path: Path) -> None:
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HANDSHAKE}
+    (tmp_path / "input").write_text(json.dumps(request) + "\n")
+    with (tmp_path / "input").open("rb") as file:
+        done = subprocess.run(
+            [ONETOOL, "serve", "--shared"],
+            cwd=user.cwd, env=user.environment(), stdin=file, capture_output=True, timeout=PATIENCE, check=True,
+        )  # fmt: skip
+    assert json.loads(done.stdout)["id"] == 1
+
+
+def test_each_client_works_in_its_own_directory_with_its_own_environment(user: SharedBed, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "who.txt").write_text(name)
+    with user.client(cwd=tmp_path / "one") as one, user.client(OT_CWD=str(tmp_path / "two")) as two:
+        read = "file.read(path='who.txt')"
+        assert ["one" in one.run(read).text, "two" in two.run(read).text] == [True, True]
+        assert user.connections() == 2
+
+
+def test_clients_behind_the_same_proxy_share_a_server(user: SharedBed) -> None:
+    proxy = "http://127.0.0.1:9"
+    with user.client(HTTPS_PROXY=proxy) as one, user.client(HTTPS_PROXY=proxy) as two:
+        assert [one.run("1 + 1").text, two.run("1 + 1").text] == ["2", "2"]
+        assert [is_alone(one), is_alone(two)] == [False, False]
+        assert len(user.daemons()) == 2

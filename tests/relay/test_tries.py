@@ -119,7 +119,7 @@ def test_a_server_that_hangs_is_not_waited_for_twice(tries: Tries, servers: Fake
 
 
 def test_a_client_that_is_refused_stays_alone(tries: Tries, servers: FakeServers, clock: Clock) -> None:
-    servers.problem = Unshared("confined otherwise")
+    servers.problem = Unshared("confined differently")
     with pytest.raises(Unshared):
         tries.first_server()
     assert _tried_until_over(tries, clock, lambda _: False) == 0.0

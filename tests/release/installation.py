@@ -18,10 +18,10 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
+from checkout import PACKAGES, ROOT
 from pace import wait_while
 from uv_outside import OUTSIDE, uv_cache_dir
 
-ROOT = Path(__file__).parents[2]
 SECONDS = 240
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 BACKEND: list[str] = PYPROJECT["build-system"]["requires"]
@@ -75,8 +75,7 @@ class Installation:
 
     def files_of_ours(self) -> set[str]:
         """Return every module and data file that was installed of the project."""
-        ours = ("mcp_core", "mcp_guide", "onetool_run", "ot", "ot_sdk", "ot_tools")
-        files = (file for name in ours for file in (self.site / name).rglob("*") if file.is_file())
+        files = (file for package in PACKAGES for file in (self.site / package.name).rglob("*") if file.is_file())
         return {file.relative_to(self.site).as_posix() for file in files if "__pycache__" not in file.parts}
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from checkout import PACKAGES, ROOT
+from ot.build import IN_WORKERS
 from ot.version import installed_version
 from release.installation import (
     CLAIMED,
-    PYPROJECT,
-    ROOT,
     Distributions,
     Installation,
     build,
@@ -72,17 +72,19 @@ def test_the_wheel_holds_the_packages_their_types_and_nothing_else(built: Distri
     with zipfile.ZipFile(built.wheel) as wheel:
         names = wheel.namelist()
     tops = {name.split("/", 1)[0] for name in names}
-    packages = set(PYPROJECT["tool"]["uv"]["build-backend"]["module-name"])
+    packages = {package.name for package in PACKAGES}
     assert {top for top in tops if not top.endswith(".dist-info")} == packages
-    assert {f"{package}/py.typed" for package in packages} <= set(names)
+    assert {f"{package}/py.typed" for package in packages - {"ot_packs"}} <= set(names), "packs are run, not imported"
+    assert {"ot_packs/rg/rg_tools.py", "ot_packs/rg/requirements.lock", "ot_packs/_shared/arguments.py"} <= set(names)
+    assert not [name for name in names if "__pycache__" in name]
     assert built.wheel.stat().st_size < WHEEL_BYTES
 
 
 def test_the_sdist_holds_the_source_and_no_file_of_the_checkout_beside_it(built: Distributions) -> None:
     with tarfile.open(built.sdist) as archive:
         names = [name.split("/", 1)[1] for name in archive.getnames() if "/" in name]
-    beside = {name for name in names if not name.startswith("src/")}
-    assert beside - {"pyproject.toml.orig"} == {"LICENSE", "PKG-INFO", "README.md", "pyproject.toml", "src"}
+    beside = {name for name in names if not name.startswith(("packs/", "src/"))}
+    assert beside == {".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
     assert not [name for name in names if "__pycache__" in name]
 
 
@@ -91,7 +93,7 @@ def test_the_metadata_names_licence_commands_and_the_registrys_server(built: Dis
         (metadata,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
         found = Parser().parsestr(wheel.read(metadata).decode())
     assert (found["Name"], found["Version"]) == ("onetool-run", installed_version())
-    assert (found["License-Expression"], found["Requires-Python"]) == ("Apache-2.0", ">=3.12, <3.15")
+    assert (found["License-Expression"], found["Requires-Python"]) == ("Apache-2.0", "<3.15,>=3.12")
     # The registry looks for it in the description of the package.
     assert f"mcp-name: {json.loads((ROOT / 'server.json').read_text())['name']}" in str(found.get_payload())
 
@@ -134,7 +136,7 @@ def test_all_extras_and_all_bundled_packs_have_wheels(python: str, tmp_path: Pat
     resolved = ("--output-file", str(tmp_path / "resolved"))
     uv("pip", "compile", *wheels, *resolved, "--all-extras", str(ROOT / "pyproject.toml"))
     # The packs' versions are settled: only whether each has a wheel is asked, which needs no metadata.
-    locks = (ROOT / "src/ot_tools/in_workers").glob("*/requirements.lock")
+    locks = IN_WORKERS.glob("*/requirements.lock")
     asked = [word for lock in locks for word in ("--requirements", str(lock))]
     assert asked
     uv("pip", "install", "--dry-run", "--no-deps", *wheels, "--target", str(tmp_path / "target"), *asked)

@@ -13,6 +13,8 @@ from walkthrough.walk import README, make_picture
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 TUTORIAL = {"first-program": "clone", "bring-your-servers": "servers", "first-pack": "pack"}
+LONGEST = "bring-your-servers"
+"""The page that starts servers of uv and npm; what the others show is in README, too, or is not of this Python."""
 
 
 @pytest.fixture(scope="module", params=PYTHONS)
@@ -33,7 +35,9 @@ def test_the_readme_does_what_it_says(walk: ContainerWalk) -> None:
     assert walk.show(make_picture.COMMAND, walk.place / "shop").endswith("3 fixes are in your notes now\n")
 
 
-@pytest.mark.parametrize("page", TUTORIAL)
+@pytest.mark.parametrize(
+    "page", [page if page == LONGEST else pytest.param(page, marks=pytest.mark.soak) for page in TUTORIAL]
+)
 def test_the_tutorial_does_what_it_says(walk: ContainerWalk, page: str) -> None:
     walk.forget_settings()
     place = walk.place / TUTORIAL[page]

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(300)
 
 PAGE = (ROOT / "docs/how-to/write-a-plugin.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r'^```\w+ title="(?P<file>[^"]+)"\n(?P<text>.*?)^```', re.M | re.S)
-LINES = 75
+LINES = 85
 """How long a plugin with one of each may be; its page promises a short one."""
 BIG = """'x' * 1000"""
 
@@ -102,6 +102,20 @@ def test_its_pack_its_store_and_its_observer_take_part_in_runs(shelf: Installati
     assert "shelf.label" in (shelf.environment / "work/shelf.log").read_text().splitlines()
 
 
+def test_doctor_says_what_it_found_out(shelf: Installation) -> None:
+    found = json.loads(shelf.run("onetool", "doctor", "--json").stdout)["findings"]
+    assert {"area": "shelf", "state": "ok", "text": "it is labelled oak"} in found
+
+
+def test_without_the_edge_for_http_the_core_says_how_to_get_it(shelf: Installation) -> None:
+    refused = shelf.run("onetool", "serve", "--http", "0")
+    assert (refused.returncode, "onetool serve --http needs" in refused.stderr, "[team]" in refused.stderr) == (
+        1,
+        True,
+        True,
+    )
+
+
 def test_our_own_plugins_are_installed_from_wheels_beside_the_cores(
     built: Distributions, shelf: Installation, tmp_path: Path
 ) -> None:
@@ -113,6 +127,7 @@ def test_our_own_plugins_are_installed_from_wheels_beside_the_cores(
         env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True, timeout=SECONDS,
     )  # fmt: skip
     assert "  chat            Talk to a model that can use your tools.\n" in listed.stdout
+    assert "  worker          Carry out the background runs of a team's server.\n" in listed.stdout
 
 
 def test_installing_again_after_a_pull_gives_the_new_core_and_the_new_plugins(tmp_path: Path) -> None:
@@ -120,7 +135,7 @@ def test_installing_again_after_a_pull_gives_the_new_core_and_the_new_plugins(tm
     clone.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, clone)
-    for name in ("src", *(plugin.relative_to(ROOT) for plugin in PLUGINS)):
+    for name in ("src", "packs", *(plugin.relative_to(ROOT) for plugin in PLUGINS)):
         left_out = shutil.ignore_patterns("__pycache__", "tests")
         shutil.copytree(ROOT / name, clone / name, ignore=left_out)
     environ = {**cached_environ(), "UV_TOOL_DIR": str(tools), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
@@ -136,7 +151,7 @@ def test_installing_again_after_a_pull_gives_the_new_core_and_the_new_plugins(tm
 
     before = install()
     for file, text in (
-        ("src/ot/cli/command_table.py", "Run a program and print what it returns."),
+        ("src/ot/cli/commands.ini", "Run a program and print what it returns."),
         ("plugins/onetool-chat/src/onetool_chat/commands.ini", "Talk to a model that can use your tools."),
     ):
         assert text in before

@@ -418,7 +418,7 @@ last = shop.order(id=len(found))
 """
 
 
-async def test_the_check_of_twenty_lines_takes_no_longer_than_compiling_them_and_that_of_none_next_to_nothing(
+async def test_checking_calls_takes_no_longer_than_compiling_the_program(
     tmp_path: Path,
 ) -> None:
     async with running_app(tmp_path, {"shop": SHOP}, engine=StubEngine(no_answer)) as app:
@@ -482,7 +482,7 @@ async def test_an_equal_program_is_read_and_checked_once_as_long_as_the_registry
         assert done == ["read", "checked"]
 
 
-async def test_names_that_are_completed_and_tools_that_are_denied_are_looked_at_at_each_run(tmp_path: Path) -> None:
+async def test_completed_names_and_denied_tools_are_checked_at_each_run(tmp_path: Path) -> None:
     denied = {"policy": {"deny": ["shop.listOrders"]}}
     async with running_app(tmp_path, {"shop": SHOP}, denied, engine=StubEngine(no_answer)) as app:
         runner = app.picture.runner

@@ -82,7 +82,7 @@ async def test_the_network_is_named_with_the_tool_for_it(with_tools: Workspace, 
 @pytest.mark.parametrize("name", PROCESSES)
 async def test_processes_are_named_with_the_tool_for_them(with_tools: Workspace, name: str) -> None:
     said = error_of(await with_tools.run(PROCESSES[name]))
-    assert "a program starts no processes" in said
+    assert "programs cannot start processes" in said
     assert 'in this workspace use file.list(path=".") or file.tree(): ' in said
     said = error_of(await with_tools.run(PROCESSES[name].replace("ls", "xyz -a")))
     assert "shell.run(command=...)" in said
@@ -115,7 +115,7 @@ async def test_the_pack_that_does_the_same_is_named_by_its_tools(
 
 async def test_a_pack_that_is_not_there_is_not_named(without_tools: Workspace) -> None:
     said = error_of(await without_tools.run("import subprocess\nsubprocess.run(['curl', 'https://example.com'])"))
-    assert "a program starts no processes: ot.help(query='words of the task') finds what there is" in said
+    assert "programs cannot start processes: ot.help(query='words of the task') finds what there is" in said
     assert "web.fetch" not in said
 
 
@@ -128,7 +128,7 @@ async def test_where_no_tool_does_it_that_is_said(without_tools: Workspace, name
 
 async def test_a_question_of_a_program_fails_aloud(without_tools: Workspace) -> None:
     said = error_of(await without_tools.run("name = input('name? ')\nname"))
-    assert "a program cannot ask" in said
+    assert "programs cannot ask for input" in said
     assert "workspace" not in said
 
 

@@ -1,16 +1,22 @@
-"""An error on what a tool returned names the tool, and the keys and types that its value has."""
+"""What a run gives back: values, prints and blocks of tools, all bounded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ot.runtime.engines.engine import Engine
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.failure_text import MAX_KEPT_CHARS, MOST_TOOLS, ReturnedValues
+from ot.runtime.print_capture import PrintCapture
+from ot.runtime.reply import MOST_BLOCKS, MOST_BYTES, MOST_WAITING_BYTES, ReplyBlocks
+from ot_sdk.redaction import redact_block
 from run_app import error_of, running_app, value_of
 
 PACK = '''
@@ -138,3 +144,77 @@ def test_only_the_latest_tools_are_kept_and_of_large_values_the_shape() -> None:
     values.note("a.large", {"k": "x"}, MAX_KEPT_CHARS + 1)
     assert values.hint("KeyError", "'x'", "").startswith("a.large() returned {k: str}")
     assert values.hint("ZeroDivisionError", "division by zero", "") == ""
+
+
+@given(st.lists(st.text(max_size=20)), st.integers(0, 100))
+def test_no_more_than_the_cap_is_kept_and_every_dropped_character_is_counted(parts: list[str], cap: int) -> None:
+    capture = PrintCapture(cap)
+    for part in parts:
+        capture("stdout", part)
+    whole = "".join(parts)
+    kept, _, mark = capture.text().partition("\n[print output truncated: ")
+    if not mark:
+        assert whole == capture.text()
+        return
+    assert whole.startswith(kept)
+    assert len(kept.encode()) <= cap
+    assert mark == f"{len(whole) - len(kept):,} more characters]"
+
+
+def test_both_streams_are_kept_in_order() -> None:
+    capture = PrintCapture(100)
+    capture("stdout", "a")
+    capture("stderr", "b")
+    capture("stdout", "c")
+    assert capture.text() == "abc"
+
+
+def image(size: int) -> dict[str, Any]:
+    return {"type": "image", "data": "A" * size, "mimeType": "image/png"}
+
+
+def test_blocks_are_bounded_by_number() -> None:
+    blocks = ReplyBlocks()
+    for _ in range(MOST_BLOCKS + 1):
+        blocks.add(image(10))
+    assert len(blocks.blocks) == MOST_BLOCKS
+    assert blocks.note.startswith("note: 1 part of")
+
+
+def test_blocks_are_bounded_by_size_and_a_small_one_still_fits_after_a_large_one_did_not() -> None:
+    blocks = ReplyBlocks()
+    for size in (MOST_BYTES - 1000, 2000, 10):
+        blocks.add(image(size))
+    assert [len(block["data"]) for block in blocks.blocks] == [MOST_BYTES - 1000, 10]
+
+
+def test_a_block_waits_until_a_value_names_it() -> None:
+    blocks = ReplyBlocks()
+    blocks.keep(image(10), "a")
+    blocks.keep(image(20), "b")
+    assert blocks.blocks == []
+    assert blocks.show({"rows": [{"block": "b"}, {"block": 1}]})
+    assert blocks.blocks == [image(20)]
+    assert not blocks.show([{"block": "b"}, "a"])
+
+
+def test_of_very_many_blocks_that_wait_the_oldest_make_room() -> None:
+    blocks = ReplyBlocks()
+    for number in range(5):
+        blocks.keep(image(MOST_WAITING_BYTES // 4), str(number))
+    assert [blocks.show({"block": str(number)}) for number in range(5)] == [False, False, True, True, True]
+
+
+def test_meta_data_of_tools_beside_their_values_is_bounded() -> None:
+    blocks = ReplyBlocks()
+    for _ in range(1000):
+        blocks.add_meta("a.b", {"text": "x" * 100})
+    assert 0 < len(blocks.meta) < 400
+
+
+def test_texts_are_redacted_and_encoded_data_is_left_alone() -> None:
+    resource = {"uri": "mem://key", "text": "my key", "list": ["key"], "blob": "key"}
+    block = {"type": "resource", "resource": resource, "data": "key", "n": 1}
+    expected = {"uri": "mem://*", "text": "my *", "list": ["*"], "blob": "key"}
+    found = redact_block(block, lambda text: text.replace("key", "*"))
+    assert found == {"type": "resource", "resource": expected, "data": "*", "n": 1}

@@ -136,7 +136,7 @@ async def test_prints_are_wrapped_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command", ["__sanitize__ = True\nweb.fail()", "__sanitize__ = True\nraise ValueError(web.fetch())"]
 )
-async def test_errors_are_wrapped_too(command: str, tmp_path: Path) -> None:
+async def test_an_error_that_quotes_a_tool_is_marked_as_text_from_outside(command: str, tmp_path: Path) -> None:
     found = FRAME.fullmatch(error_of(await run_in(tmp_path, command, PACK)))
     assert found
     assert "ValueError: [REDACTED:trigger] ignore all" in found[3]

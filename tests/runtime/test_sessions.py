@@ -22,11 +22,13 @@ from ot.execution.deadline import Deadline
 from ot.runtime.engines.engine import Engine, Outcome, Reach
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.portable.portable_engine import PortableEngine
+from ot.runtime.engines.portable.ready_sessions import AHEAD
 from ot.runtime.program import Program, parse_program
 from ot.runtime.sessions import Nothing, Sessions
 from ot.workspace import Workspace
 from pace import PATIENCE
 from run_app import error_of, running_app, value_of
+from server_process import process_stat
 from stubs import StubEngine
 
 pytestmark = pytest.mark.anyio
@@ -71,14 +73,6 @@ async def fails(app: Workspace, command: str, session: str = "s") -> str:
 
 def listed(app: Workspace) -> dict[str, Any]:
     return app.sessions.listing(app.own_caller.seat)
-
-
-def has_ended(pid: int) -> bool:
-    """Return whether *pid* has ended, whether or not somebody has waited for it."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 async def until(reached: Callable[[], bool]) -> None:
@@ -229,7 +223,7 @@ async def test_the_variables_of_a_session_whose_process_has_ended_are_said_to_be
         await ask(app, "x = 1\ny = 2")
         (killed,) = {child.pid for child in psutil.Process().children(recursive=True)} - before
         os.kill(killed, signal.SIGKILL)
-        await until(lambda: has_ended(killed))
+        await until(lambda: process_stat(killed) is None)
         text = error_of(await app.run("ot.session(name='s', action='save')"))
         assert "session 's' has ended" in text
 
@@ -289,8 +283,8 @@ async def test_no_caller_reaches_the_session_of_another(app: Workspace) -> None:
     assert value_of(await app.run("x", ann, session="s")) == "1"
 
 
-async def test_a_name_that_is_none_is_refused(app: Workspace) -> None:
-    assert "a session's name" in await fails(app, "1", session="../x")
+async def test_a_malformed_session_name_is_refused(app: Workspace) -> None:
+    assert "a session name has" in await fails(app, "1", session="../x")
 
 
 async def test_a_process_of_a_session_that_is_killed_is_told_of(tmp_path: Path) -> None:
@@ -339,8 +333,14 @@ async def test_many_runs_in_one_session_grow_nothing(app: Workspace) -> None:
     for _ in range(100):
         await ask(app, "import asyncio\nn = n + 1\nawait asyncio.gather(t.double(n=n), t.double(n=1))")
     assert await ask(app, "n") == "100"
-    await until(lambda: len(me.children(recursive=True)) <= processes + 2)  # those replaced may still be ending
-    await until(lambda: me.num_fds() <= files + 8)
+
+    def more() -> int:
+        return max(len(me.children(recursive=True)) - processes, 0)
+
+    # Those replaced may still be ending; the portable engine's pool keeps as many as were once busy together.
+    pool = AHEAD if app.engine.name == "portable" else 0
+    await until(lambda: more() <= 2 + pool)
+    await until(lambda: me.num_fds() <= files + 8 + 3 * more())
 
 
 @pytest.mark.soak

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from checkout import ROOT
 from ot.config.models import Config
 from ot.introspect.help import show_help
 from ot.introspect.search import Catalogue
@@ -16,7 +17,6 @@ from ot.registry.tool_registry import Pack, ToolRegistry
 from pace import TURNS, effort
 from search.search_figures import whole_registry
 from search.search_quality import FRESH, Quality, lacks, quality, queries, tasks, with_replaced, with_written
-from test_site import ROOT
 
 # The first time on a machine, the servers are installed.
 pytestmark = pytest.mark.timeout(400)

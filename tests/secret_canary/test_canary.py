@@ -23,15 +23,15 @@ from ot.config.principal import os_user
 from ot.errors import ToolError
 from ot.execution.call_context import CallContext
 from ot.execution.caller import Answer, Question
-from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.record import TokenRecord
-from ot.servers.auth.token_store import TokenStore
-from ot.servers.spec import ServerSpec
+from ot.proxied.auth.account import ServerAccount
+from ot.proxied.auth.record import TokenRecord
+from ot.proxied.auth.token_store import TokenStore
+from ot.proxied.spec import ServerSpec
 from ot_sdk.redaction import Redactor, redact_block, redact_value
+from proxied.desk import Door, door_to
+from proxied.raw_http_server import EVENTS, JSON, RawHttpServer, Reply, as_event, raw_server
 from secret_canary.canary_cases import cases, leaked, secrets
 from secret_canary.ordinary_data import pieces
-from servers.desk import Door, door_to
-from servers.raw_http_server import EVENTS, JSON, RawHttpServer, Reply, as_event, raw_server
 from workers.door import Door as WorkerDoor
 from workers.door import extension
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bed import Bed
 from faults.watched import Place
 from faults.wire_eras import MODERN
 from mcp_wire import HANDSHAKE, WireReply, WireServer
@@ -32,13 +33,15 @@ def delete(item: int, log: str) -> int:
 """A pack of the user's own, which runs in a worker."""
 
 
-def place(root: Path, config: str = "") -> Place:
+def place(root: Path, config: str = "") -> Bed:
     """Return the directories of one server, with the user's own pack ``bin``."""
-    made = Place.make(root, config or "logs: {level: WARNING}\n")
-    pack = made.home / ".onetool" / "tools" / "bin"
-    pack.mkdir(parents=True, exist_ok=True)
-    (pack / "bin_tools.py").write_text(BIN)
-    return made
+    return add_pack(Place.make(root, config or "logs: {level: WARNING}\n"))
+
+
+def add_pack(bed: Bed) -> Bed:
+    """Give the user the pack ``bin``."""
+    bed.user_file(BIN, "tools/bin/bin_tools.py")
+    return bed
 
 
 @dataclass
@@ -46,7 +49,7 @@ class AskedTalk:
     """A conversation in one of the eras with a server that may ask back."""
 
     wire: WireServer
-    where: Place
+    where: Bed
     era: str
     capabilities: Mapping[str, Any] = field(default_factory=lambda: CAPABILITIES)
     questions: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
@@ -54,7 +57,7 @@ class AskedTalk:
     @classmethod
     def start(
         cls,
-        where: Place,
+        where: Bed,
         era: str,
         capabilities: Mapping[str, Any] = CAPABILITIES,
         command: Sequence[str] = SERVER,

@@ -27,7 +27,7 @@ PARAMETERS: dict[str, Any] = {
 }
 ANSWERS: dict[Any, Any] = {}
 HALF = "HALF"
-"""Stands for half a character, which no argument can hold."""
+"""Stands for an unpaired surrogate, which no argument can hold."""
 ANSWERED = threading.Condition()
 MORE: list[str] = []
 
@@ -59,7 +59,7 @@ def call(name: str, arguments: dict[str, Any]) -> str:
             ),
         )
         with ANSWERED:
-            # What it asks with half a character is dropped on its way, and never answered.
+            # What it asks with an unpaired surrogate is dropped on its way, and never answered.
             ANSWERED.wait_for(lambda: "q" in ANSWERS, 0.5 if HALF in str(arguments) else 20)
             return json.dumps(ANSWERS.pop("q", None))
     return f"{name} done"

@@ -92,7 +92,7 @@ async def test_the_pause_begins_anew_with_every_reply(monkeypatch: pytest.Monkey
     assert collected[0] - replied[1] >= idle_garbage.PAUSE_SECONDS
 
 
-async def test_it_is_not_looked_for_while_a_client_of_any_connection_waits_but_after_the_next_reply() -> None:
+async def test_garbage_is_collected_after_a_reply_and_not_while_a_client_waits() -> None:
     waiting = [7]
     garbage, other = IdleGarbage(lambda: False), IdleGarbage(lambda: bool(waiting))
     with collections() as seen, garbage, other:
@@ -119,7 +119,7 @@ async def test_a_connection_that_has_ended_waits_for_nothing_and_collects_nothin
         assert seen == [1]
 
 
-async def test_all_objects_are_looked_through_now_and_then_and_not_soon_again_where_that_takes_long(
+async def test_full_collections_are_rare_and_rarer_if_they_take_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     garbage = IdleGarbage(lambda: False)
@@ -134,7 +134,7 @@ async def test_all_objects_are_looked_through_now_and_then_and_not_soon_again_wh
 
 
 @pytest.mark.parametrize(("waits", "parts"), [(False, 5), (True, 20)])
-async def test_much_garbage_is_looked_for_at_once_and_all_objects_later_where_somebody_always_waits(
+async def test_garbage_is_collected_even_if_a_client_always_waits(
     monkeypatch: pytest.MonkeyPatch, *, waits: bool, parts: int
 ) -> None:
     monkeypatch.setattr(idle_garbage, "PARTS_WITHOUT_PAUSE", 5)

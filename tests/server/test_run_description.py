@@ -1,7 +1,8 @@
-"""What a model reads of the one tool: short, true, and the same as long as the packs are."""
+"""What clients are told of run: its description, as long as the packs are, and the three resources."""
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from fastmcp import Client
+from mcp import MCPError
 
 from ot.errors import ToolUnavailable
 from ot.registry.tool import Parameter, Tool
@@ -23,7 +25,6 @@ from ot.server.run_description import (
     MAX_NAMES,
     SANDBOX,
     VERY_MANY,
-    brief_tools,
     pack_names,
     run_description,
     tool_lines,
@@ -64,7 +65,10 @@ async def test_it_names_the_tools_of_bundled_packs_with_what_they_require(app: W
     found = bundled(app)
     lines = tool_lines(found).splitlines()
     for name in ("file", "git", "data", "web"):
-        assert f"{name}: {brief_tools(found[name].tools.values())}" in lines
+        (line,) = (line for line in lines if line.startswith(f"{name}: "))
+        for tool, word in zip(found[name].tools.values(), line.split(" ")[1:], strict=True):
+            required = ",".join(each.name for each in tool.parameters if each.required)
+            assert word == (f"{tool.name}({required})" if required else tool.name)
     assert any(line.startswith("guide: documents get") for line in lines)
 
 
@@ -94,7 +98,7 @@ def test_tools_of_the_users_packs_and_servers_follow_as_far_as_the_room_goes() -
     assert others == "Other packs: all, long3"
 
 
-def test_of_a_servers_tools_it_says_the_fields_of_what_they_take_and_of_what_they_list_each_once() -> None:
+def test_it_names_the_fields_of_what_a_servers_tools_take_and_list_once() -> None:
     row, line = "{id: int, lines: list[{sku: str, count: int}], note?: str | None}", "list[{sku: str, count: int}]"
     shop = pack_of(
         "shop",
@@ -134,7 +138,7 @@ def test_of_very_many_packs_it_names_the_first_of_each_source_and_counts_the_oth
     assert named.endswith('proxy07 and 32 more. All: ot.packs(info="list")')
 
 
-async def test_each_parameter_is_described(client: Client[Any]) -> None:
+async def test_each_parameter_of_run_is_described(client: Client[Any]) -> None:
     (tool,) = await client.list_tools()
     assert all(schema["description"] for schema in tool.input_schema["properties"].values())
 
@@ -177,3 +181,61 @@ async def test_its_examples_run_one_after_the_other(engine: str, tmp_path: Path)
         for query in find.splitlines():
             assert value_of(await app.run(query))
         assert value_of(await app.run(whole)) == "[1]"
+
+
+Session = Client[Any]
+
+
+async def read(client: Session, uri: str) -> str:
+    (content,) = await client.read_resource(uri)
+    return content.text  # pyright: ignore[reportAttributeAccessIssue] - all three are text
+
+
+async def stored_handle(client: Session, program: str) -> str:
+    result = await client.call_tool("run", {"command": program})
+    return json.loads(result.content[0].text)["handle"]  # pyright: ignore[reportAttributeAccessIssue] - text
+
+
+async def test_there_are_one_resource_and_two_templates(client: Session) -> None:
+    resources, templates = await client.list_resources(), await client.list_resource_templates()
+    assert ["ot://tools"] == [str(resource.uri) for resource in resources]
+    assert {"ot://tool/{name}", "ot://result/{handle}"} == {template.uri_template for template in templates}
+
+
+async def test_the_tools_resource_names_every_tool(client: Session) -> None:
+    names = json.loads(await read(client, "ot://tools"))
+    assert {"brave.search", "file.read", "ot.help"} <= set(names)
+    assert sorted(names) == names
+
+
+async def test_the_tool_resource_is_that_tool_s_help(client: Session) -> None:
+    page = await read(client, "ot://tool/brave.search")
+    assert "brave.search(query: str, count: int = 1)" in page
+
+
+async def test_the_result_resource_is_the_stored_text(client: Session) -> None:
+    handle = await stored_handle(client, "'x' * 60_000")
+    assert "x" * 60_000 == await read(client, f"ot://result/{handle}")
+
+
+async def test_a_result_too_large_for_one_message_says_how_to_page_it(client: Session) -> None:
+    handle = await stored_handle(client, "'x' * 5_000_000")
+    with pytest.raises(MCPError, match=r"ot\.result\(\)"):
+        await read(client, f"ot://result/{handle}")
+
+
+@pytest.mark.parametrize(
+    "uri", ["ot://tool/nothing", "ot://tool/ot.nothing", "ot://tool/a.b.c", "ot://result/nothing", "ot://result/%00"]
+)
+async def test_what_does_not_exist_is_an_error_of_one_line_without_our_insides(client: Session, uri: str) -> None:
+    with pytest.raises(MCPError) as failure:
+        await read(client, uri)
+    assert "Traceback" not in str(failure.value)
+    assert "\n" not in str(failure.value)
+
+
+@pytest.mark.parametrize("handle", ["../../../../etc/passwd", "..%2f..%2fetc%2fpasswd", "/etc/passwd", "~root", "*"])
+async def test_no_handle_leaves_the_store(client: Session, handle: str) -> None:
+    with pytest.raises(MCPError) as failure:
+        await read(client, f"ot://result/{handle}")
+    assert "root:" not in str(failure.value)

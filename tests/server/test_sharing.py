@@ -17,8 +17,8 @@ from ot.relay.tracking import KEPT
 from ot.server.incoming_line import read_message
 from ot.server.wire import MAX_MESSAGE_BYTES
 from pace import TURNS
+from proxied.desk import fake, until
 from server.shared_host import SECONDS, SharedHost, SocketTalk, shared_host, text_of
-from servers.desk import fake, until
 
 pytestmark = pytest.mark.anyio
 

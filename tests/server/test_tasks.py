@@ -260,7 +260,7 @@ async def test_a_client_that_cannot_ask_is_told_who_can(house: Desk, server: Fas
 # ---------------------------------------------------------------- cancelling, and whose it is
 
 
-async def test_a_task_is_cancelled(house: Desk, talk: TaskTalk) -> None:
+async def test_a_task_that_is_cancelled_stops_its_run(house: Desk, talk: TaskTalk) -> None:
     id = await talk.begin("counter.look()")
     await house.counter.came.wait()
     assert (await talk.ask("tasks/cancel", id))["resultType"] == "complete"

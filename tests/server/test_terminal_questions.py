@@ -15,8 +15,8 @@ from ot.background.held_runs import HeldRun
 from ot.execution import waiting_questions
 from ot.server import question_places
 from ot.server.declining_clients import DecliningClients
+from proxied.desk import until
 from server.shared_host import SECONDS, SharedHost, SocketTalk, text_of
-from servers.desk import until
 
 pytestmark = pytest.mark.anyio
 
@@ -177,7 +177,7 @@ async def test_a_question_ends_with_its_client(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- where questions go
 
 
-async def test_a_no_that_nobody_can_have_said_is_asked_at_a_terminal_and_counted_until_somebody_answers(
+async def test_a_no_too_fast_for_a_person_is_asked_at_a_terminal_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(question_places, "FAST_SECONDS", SECONDS)
@@ -266,7 +266,7 @@ async def test_with_both_a_client_that_declines_by_itself_does_not_take_the_answ
         assert "written" == await ended(running)
 
 
-async def test_nobody_answers_in_time(tmp_path: Path) -> None:
+async def test_a_question_that_nobody_answers_in_time_is_a_no(tmp_path: Path) -> None:
     async with asking_host(tmp_path, ask_seconds=0.1) as shared:
         said = await (await shared.client()).run(WRITE)
         assert "nobody answered within 0.1 s by onetool answer" in said

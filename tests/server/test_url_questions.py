@@ -11,8 +11,8 @@ from fastmcp.client.elicitation import ElicitResult
 from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitRequestURLParams, InputRequiredResult
 
 from ot.server.mcp_server import OneUser, build_server
+from proxied.desk import http_server
 from run_app import running_app
-from servers.desk import http_server
 
 pytestmark = pytest.mark.anyio
 

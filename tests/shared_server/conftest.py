@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from shared_server.shared_house import SharedHouse, shared_house
+from shared_bed import SharedBed, asked_bed
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[SharedHouse]:
+def house(tmp_path: Path) -> Iterator[SharedBed]:
     """The home of a user without a shared server, so far."""
-    with shared_house(tmp_path) as made:
+    with asked_bed(tmp_path) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def busy_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedHouse]:
+def busy_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedBed]:
     """The home of a user with a shared server that one client uses."""
-    with shared_house(tmp_path_factory.mktemp("busy")) as made, made.client() as client:
+    with asked_bed(tmp_path_factory.mktemp("busy")) as made, made.client() as client:
         client.run("1 + 1")
         yield made

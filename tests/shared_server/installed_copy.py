@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
-from daemon.shared_user import HASTY, SharedUser
+from checkout import PACKAGES, ROOT
 from mcp_wire import WireServer
-
-SOURCE = Path(__file__).parents[2] / "src"
+from shared_bed import HASTY, SharedBed
 
 
 class InstalledCopy:
@@ -34,9 +33,8 @@ class InstalledCopy:
         self._install()
 
     def _install(self) -> None:
-        for package in SOURCE.iterdir():
-            if package.is_dir() and (package / "__init__.py").exists():
-                (self.packages / package.name).symlink_to(package)
+        for package in PACKAGES:
+            (self.packages / package.name).symlink_to(package)
         self.upgrade()
 
     def upgrade(self) -> None:
@@ -57,14 +55,14 @@ class InstalledCopy:
             shutil.rmtree(place, ignore_errors=True)  # a server that was just starting has written its caches there
             away.rename(place)
 
-    def client(self, user: SharedUser, *, shared_seconds: float = 5.0) -> WireServer:
+    def client(self, user: SharedBed, *, shared_seconds: float = 5.0) -> WireServer:
         """Start a relay from here."""
         script = HASTY.format(shared=shared_seconds, alone=0.2)
         command = [str(self.python), "-P", "-c", script, "serve", "--shared"]
         return WireServer.start(command, cwd=user.cwd, env=_without_paths(user), warm=False)
 
 
-def _without_paths(user: SharedUser) -> dict[str, str]:
+def _without_paths(user: SharedBed) -> dict[str, str]:
     return {name: value for name, value in user.environment().items() if name != "PYTHONPATH"}
 
 
@@ -83,7 +81,7 @@ class InstalledWheels(InstalledCopy):
         how = ("--no-deps", "--reinstall", "--python", str(self.python))
         subprocess.run([uv_command(), "pip", "install", "-q", *how, wheel], check=True, timeout=300)
 
-    def client(self, user: SharedUser, *, shared_seconds: float = 5.0) -> WireServer:
+    def client(self, user: SharedBed, *, shared_seconds: float = 5.0) -> WireServer:
         """Start a relay by the command that is installed; it waits as long as any."""
         command = [str(self.root / "bin" / "onetool"), "serve", "--shared"]
         return WireServer.start(command, cwd=user.cwd, env=_without_paths(user), warm=False)
@@ -92,10 +90,11 @@ class InstalledWheels(InstalledCopy):
 def _built_wheel(place: Path, version: str) -> Path:
     place.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(SOURCE.parent / name, place)
+        shutil.copy(ROOT / name, place)
     settings = place / "pyproject.toml"
     settings.write_text(re.sub(r'(?m)^version = ".*"$', f'version = "{version}"', settings.read_text(), count=1))
-    shutil.copytree(SOURCE, place / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("src", "packs"):
+        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = [uv_command(), "build", "-q", "--wheel", "--out-dir", str(place)]
     subprocess.run(command, cwd=place, check=True, timeout=600)
     [wheel] = place.glob("*.whl")

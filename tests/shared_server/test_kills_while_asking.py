@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from answering import listed
-from daemon.shared_user import is_alone, kill, wait_until_gone
 from mcp_wire import WireServer
 from pace import patiently, wait_while
-from shared_server.shared_house import SharedHouse, own_command, shared_house
+from shared_bed import SharedBed, asked_bed, is_alone, kill, own_command, wait_until_gone
 from shared_server.test_kills import is_alive, processes_of
 from terminal import ONETOOL, at_terminal
 
@@ -52,7 +51,7 @@ WAITS = re.compile(r"^The run is not over(?s:.*)ot\.run_state\(id=\"(\w+)\"")
 class Play:
     """A client whose run asks, a person at a terminal, and what happens to them in order."""
 
-    def __init__(self, house: SharedHouse, number: int, chance: random.Random) -> None:
+    def __init__(self, house: SharedBed, number: int, chance: random.Random) -> None:
         """Start the client; what happens is drawn, but for the first, who sees the next server begin."""
         parts: tuple[str, ...] = ("server", "terminal", "client", "relay")[: chance.choice((2, 4))]
         kills: list[str] = chance.sample(parts, chance.randint(0, len(parts))) if number else ["server"]
@@ -166,7 +165,7 @@ class Play:
         return next((words for words in ENDS if words in text), text)
 
 
-def play_round(house: SharedHouse, chance: random.Random) -> Counter[str]:
+def play_round(house: SharedBed, chance: random.Random) -> Counter[str]:
     """Let twelve plays run beside each other, with one shared server, and return how they ended."""
     with ExitStack() as stack:
         plays: list[Play] = []
@@ -212,7 +211,7 @@ def act(chance: random.Random, events: dict[Play, list[str]]) -> None:
         time.sleep(chance.uniform(0, MOST_PAUSE))  # kills come at any moment
 
 
-def wait_for_questions(house: SharedHouse) -> list[dict[str, Any]]:
+def wait_for_questions(house: SharedBed) -> list[dict[str, Any]]:
     """Return the questions of all plays, once they wait."""
     found: list[dict[str, Any]] = []
     for _ in patiently():
@@ -225,7 +224,7 @@ def wait_for_questions(house: SharedHouse) -> list[dict[str, Any]]:
 
 def play_rounds(root: Path, seeds: range) -> Counter[str]:
     ended: Counter[str] = Counter()
-    with shared_house(root, CONFIG) as house:
+    with asked_bed(root, CONFIG) as house:
         for seed in seeds:
             ended += play_round(house, random.Random(seed))
         files = {file.suffix for file in house.directory.iterdir()}
@@ -236,7 +235,7 @@ def play_rounds(root: Path, seeds: range) -> Counter[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="questions wait at terminals of Linux alone")
 @pytest.mark.timeout(300)
-def test_whoever_is_killed_while_a_question_waits_the_others_are_told_the_truth(tmp_path: Path) -> None:
+def test_a_kill_while_a_question_waits_is_reported_truthfully_to_the_rest(tmp_path: Path) -> None:
     assert sum(play_rounds(tmp_path, range(1)).values()) == PLAYS
 
 

@@ -19,9 +19,10 @@ from typing import Any
 import psutil
 import pytest
 
-from daemon.shared_user import SharedUser, is_alone, kill, shared_user, wait_until_connected, wait_until_gone
-from mcp_wire import ServerGone, WireReply, WireServer, process_tree
+from mcp_wire import ServerGone, WireReply, WireServer
 from pace import wait_while
+from server_process import process_tree
+from shared_bed import SharedBed, is_alone, kill, shared_bed, wait_until_connected, wait_until_gone
 from shared_server.installed_copy import InstalledCopy, InstalledWheels
 
 
@@ -32,9 +33,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> InstalledCopy:
 
 
 @pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory) -> Generator[SharedUser]:
+def user(tmp_path_factory: pytest.TempPathFactory) -> Generator[SharedBed]:
     """The user of that installation."""
-    with shared_user(tmp_path_factory.mktemp("user")) as user:
+    with shared_bed(tmp_path_factory.mktemp("user")) as user:
         yield user
 
 
@@ -43,7 +44,7 @@ def _relays(client: WireServer) -> list[int]:
     return sorted(one.pid for one in process_tree(client.pid))
 
 
-def test_a_call_while_the_environment_is_made_anew_waits_for_it(user: SharedUser, copy: InstalledCopy) -> None:
+def test_a_call_while_the_environment_is_made_anew_waits_for_it(user: SharedBed, copy: InstalledCopy) -> None:
     with copy.client(user) as client:
         assert client.run("1 + 1").text == "2"
         with copy.removed():
@@ -55,7 +56,7 @@ def test_a_call_while_the_environment_is_made_anew_waits_for_it(user: SharedUser
         assert client.run("3 + 3").text == "6"
 
 
-def test_a_call_that_no_server_takes_is_an_error_and_the_next_one_works(user: SharedUser, copy: InstalledCopy) -> None:
+def test_a_call_that_no_server_takes_is_an_error_and_the_next_one_works(user: SharedBed, copy: InstalledCopy) -> None:
     with copy.client(user, shared_seconds=0.0) as client:
         assert client.run("1 + 1").text == "2"
         with copy.removed("ot"):
@@ -70,7 +71,7 @@ def test_a_call_that_no_server_takes_is_an_error_and_the_next_one_works(user: Sh
 
 
 def test_after_upgrades_a_client_is_served_by_the_version_that_is_installed_now(
-    user: SharedUser, copy: InstalledCopy
+    user: SharedBed, copy: InstalledCopy
 ) -> None:
     with copy.client(user) as client:
         assert client.run("1 + 1").text == "2"
@@ -95,7 +96,7 @@ def _in_session(command: str) -> dict[str, Any]:
     return {"name": "run", "arguments": {"command": command, "session": "s"}}
 
 
-def test_who_was_served_alone_returns_when_nothing_is_kept_for_it(user: SharedUser, copy: InstalledCopy) -> None:
+def test_who_was_served_alone_returns_when_nothing_is_kept_for_it(user: SharedBed, copy: InstalledCopy) -> None:
     with copy.client(user, shared_seconds=0.0) as client:
         start = user.socket().with_suffix(".start")
         with start.open("rb") as held:
@@ -114,7 +115,7 @@ def test_who_was_served_alone_returns_when_nothing_is_kept_for_it(user: SharedUs
         assert client.stdout_junk == []
 
 
-def kill_starting_servers(user: SharedUser, copy: InstalledCopy, count: int) -> None:
+def kill_starting_servers(user: SharedBed, copy: InstalledCopy, count: int) -> None:
     """Kill the shared server, and its next two successors as soon as a client greets them."""
     with ExitStack() as stack:
         clients = [stack.enter_context(copy.client(user)) for _ in range(count)]
@@ -129,13 +130,13 @@ def kill_starting_servers(user: SharedUser, copy: InstalledCopy, count: int) -> 
         wait_while(lambda: user.connections() != count and f"{user.connections()} of {count} are not alone")
 
 
-def test_starting_servers_that_are_killed_leave_nobody_alone(user: SharedUser, copy: InstalledCopy) -> None:
+def test_starting_servers_that_are_killed_leave_nobody_alone(user: SharedBed, copy: InstalledCopy) -> None:
     kill_starting_servers(user, copy, 3)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(600)
-def test_starting_servers_that_are_killed_leave_none_of_ten_alone(user: SharedUser, copy: InstalledCopy) -> None:
+def test_starting_servers_that_are_killed_leave_none_of_ten_alone(user: SharedBed, copy: InstalledCopy) -> None:
     kill_starting_servers(user, copy, 10)
 
 
@@ -203,7 +204,7 @@ class Busy:
 def test_thirty_upgrades_under_busy_and_idle_clients_disconnect_nobody(tmp_path: Path) -> None:
     wheels = InstalledWheels(tmp_path / "installed")
     chance = random.Random(30)
-    with shared_user(tmp_path / "user") as user, ExitStack() as stack:
+    with shared_bed(tmp_path / "user") as user, ExitStack() as stack:
         clients = [Busy(stack.enter_context(wheels.client(user)), user.cwd / f"{number}.txt") for number in range(5)]
         for client in clients:
             client.ask()
@@ -225,7 +226,7 @@ def test_thirty_upgrades_under_busy_and_idle_clients_disconnect_nobody(tmp_path:
         assert all(client.counts["right"] > 10 for client in clients[:3])
 
 
-def _upgrade(wheels: InstalledWheels, user: SharedUser, chance: random.Random) -> None:
+def _upgrade(wheels: InstalledWheels, user: SharedBed, chance: random.Random) -> None:
     """Install the other version, with the server killed or ended at a moment of its own, and files away for another."""
     ends = chance.choice((None, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM))
     with ThreadPoolExecutor(1) as pool:
@@ -233,14 +234,14 @@ def _upgrade(wheels: InstalledWheels, user: SharedUser, chance: random.Random) -
         hurt = pool.submit(_end_servers, user, ends, chance.uniform(0.0, 1.5))
         wheels.upgrade()
         if chance.random() < 0.5:
-            with wheels.removed(chance.choice(("ot", "ot_tools", "mcp_core"))):
+            with wheels.removed(chance.choice(("ot", "ot_packs", "ot_tools", "mcp_core"))):
                 if ends:
                     _end_servers(user, ends, 0.0)
                 time.sleep(chance.uniform(0.1, 2.0))
         hurt.result()
 
 
-def _end_servers(user: SharedUser, how: int | None, delay: float) -> None:
+def _end_servers(user: SharedBed, how: int | None, delay: float) -> None:
     """End all shared servers, also those that have retired and still serve their clients."""
     time.sleep(delay)
     for process in psutil.process_iter(["cmdline"]) if how else ():

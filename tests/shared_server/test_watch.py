@@ -15,7 +15,7 @@ import pytest
 
 from mcp_wire import WireServer
 from pace import PATIENCE, wait_while
-from shared_server.shared_house import SharedHouse, own_command, shared_house
+from shared_bed import SharedBed, asked_bed, own_command
 from terminal import Terminal, at_terminal
 
 START = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"
@@ -26,14 +26,14 @@ SIZE = {"COLUMNS": "120", "LINES": "30"}
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedHouse]:
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedBed]:
     """The home of a user whose file.write asks first."""
-    with shared_house(tmp_path_factory.mktemp("watched"), "policy: {ask: [file.write]}\n") as made:
+    with asked_bed(tmp_path_factory.mktemp("watched"), "policy: {ask: [file.write]}\n") as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def client(house: SharedHouse) -> Iterator[WireServer]:
+def client(house: SharedBed) -> Iterator[WireServer]:
     """A client of the shared server."""
     command = [sys.executable, "-c", START, *own_command("serve", "--shared")]
     with WireServer.start(command, cwd=house.cwd, env=house.environment(), warm=False, handshake=False) as started:
@@ -42,7 +42,7 @@ def client(house: SharedHouse) -> Iterator[WireServer]:
 
 
 @contextmanager
-def watching(house: SharedHouse, *options: str) -> Generator[Iterator[str]]:
+def watching(house: SharedBed, *options: str) -> Generator[Iterator[str]]:
     """Yield the lines of ``onetool watch`` without a terminal."""
     process = subprocess.Popen(
         own_command("watch", *options), cwd=house.cwd, env=house.environment(), text=True,
@@ -71,7 +71,7 @@ def press(terminal: Terminal, key: str) -> None:
     os.write(terminal.screen, key.encode())
 
 
-def test_each_event_is_a_json_object_on_a_line(house: SharedHouse, client: WireServer) -> None:
+def test_each_event_is_a_json_object_on_a_line(house: SharedBed, client: WireServer) -> None:
     client.run("1 + 1")
     with watching(house, "--json") as lines:
         server = json.loads(until(lines, "server")[-1])
@@ -90,7 +90,7 @@ def _run_of(meta: dict[str, Any]) -> str:
     return meta.get("onetool", meta)["run"]
 
 
-def test_without_a_terminal_each_event_is_a_line(house: SharedHouse, client: WireServer) -> None:
+def test_without_a_terminal_each_event_is_a_line(house: SharedBed, client: WireServer) -> None:
     client.run("1 + 1")
     with watching(house) as lines:
         until(lines, "tells what its runs do")
@@ -101,7 +101,7 @@ def test_without_a_terminal_each_event_is_a_line(house: SharedHouse, client: Wir
     assert "\x1b" not in call + returned + ended
 
 
-def test_the_last_runs_are_listed_with_what_they_called(house: SharedHouse, client: WireServer) -> None:
+def test_the_last_runs_are_listed_with_what_they_called(house: SharedBed, client: WireServer) -> None:
     reply = client.run("ot.version()")
 
     def missing() -> str:  # statistics are written half a second later
@@ -117,7 +117,7 @@ def test_the_last_runs_are_listed_with_what_they_called(house: SharedHouse, clie
 
 
 def test_a_person_sees_a_run_answers_what_it_asks_cancels_it_and_looks_back(
-    house: SharedHouse, client: WireServer
+    house: SharedBed, client: WireServer
 ) -> None:
     client.run("1 + 1")
     with at_terminal(own_command("watch"), {**house.environment(), **SIZE}, house.cwd) as terminal:
@@ -147,7 +147,7 @@ def test_a_person_sees_a_run_answers_what_it_asks_cancels_it_and_looks_back(
         assert terminal.end()[0] == 0
 
 
-def test_who_watches_does_not_keep_the_server(house: SharedHouse, client: WireServer) -> None:
+def test_who_watches_does_not_keep_the_server(house: SharedBed, client: WireServer) -> None:
     client.run("1 + 1")
     with watching(house, "--json") as lines:
         until(lines, "server")
@@ -160,7 +160,7 @@ def test_who_watches_does_not_keep_the_server(house: SharedHouse, client: WireSe
 
 
 def test_a_malformed_request_is_refused_and_a_run_that_has_ended_is_not_cancelled(
-    house: SharedHouse, client: WireServer
+    house: SharedBed, client: WireServer
 ) -> None:
     from ot.cli.sharing.running_servers import open_feed
 
@@ -181,7 +181,7 @@ def test_a_malformed_request_is_refused_and_a_run_that_has_ended_is_not_cancelle
     ]
 
 
-def _as_user(house: SharedHouse, work: Any) -> Any:
+def _as_user(house: SharedBed, work: Any) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in house.environment().items():
             patch.setenv(name, value)

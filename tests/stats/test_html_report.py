@@ -87,7 +87,7 @@ def test_a_filter_that_tries_to_be_markup_stays_text(tmp_path: Path, page: Page)
     assert CLOSING in page.value("document.body.innerText")
 
 
-def test_nothing_overflows_a_phone(tmp_path: Path, page: Page) -> None:
+def test_nothing_of_the_report_overflows_a_phone(tmp_path: Path, page: Page) -> None:
     page.open(report(tmp_path), width=375)
     assert page.value("document.documentElement.scrollWidth") <= 375
 

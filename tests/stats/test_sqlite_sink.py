@@ -1,20 +1,25 @@
-"""The database of the statistics: sums that hold, files that break, what is removed when."""
+"""The database of the statistics: sums that hold, files that break, what is removed when. The histogram of times."""
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import stat
+import statistics
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ot.config.principal import os_user
 from ot.files import shared_database
 from ot.stats.figures import summary
 from ot.stats.query import read_figures
 from ot.stats.rows import ConnectionRow
-from ot.stats.schema import DETAILS, SUMS
+from ot.stats.schema import DETAILS, LAST_BUCKET, SUMS, bucket_of, percentile, upper_edge
 from ot.stats.sqlite_sink import open_for_writing
 from stats.demo_rows import DAY, NOW, demo_rows
 from stats.desk import ask, call_row, count, run_row, sink
@@ -279,3 +284,23 @@ def check_times(file: Path) -> None:
         (tool,) = read_figures(file, period, NOW).tools
         assert tool.p50_ms == pytest.approx(100.0, rel=0.1)
         assert tool.p95_ms == pytest.approx(p95, rel=0.1)
+
+
+@given(st.floats(0, 1e6))
+def test_a_time_lies_in_its_bucket(ms: float) -> None:
+    bucket = bucket_of(ms)
+    assert 0 <= bucket <= LAST_BUCKET
+    assert ms <= upper_edge(bucket) * 1.000001
+    assert bucket == 0 or ms >= upper_edge(bucket - 1) * 0.999999
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95])
+def test_an_estimate_is_within_a_fifth_of_the_truth(share: float) -> None:
+    chance = random.Random(3)
+    times = [chance.lognormvariate(4, 1.5) for _ in range(5000)]
+    truth = statistics.quantiles(times, n=100)[round(share * 100) - 1]
+    assert percentile(Counter(map(bucket_of, times)), share) == pytest.approx(truth, rel=0.1)
+
+
+def test_nothing_measured_is_no_time() -> None:
+    assert percentile({}, 0.95) == 0.0

@@ -108,7 +108,8 @@ def test_a_kill_loses_at_most_the_last_second(tmp_path: Path, fault: str) -> Non
         assert writer.stdout
         assert writer.stdout.readline() == "noted\n"
         with within(5):  # the half second of the recorder, and a machine that others use too
-            wait_while(lambda: not file.exists() or not _count_of_other(file))
+            # All: on a busy machine, half a second may have been over before the last was noted.
+            wait_while(lambda: not file.exists() or _count_of_other(file) < 100)
     finally:
         writer.send_signal(signal.SIGKILL)
         writer.communicate(timeout=PATIENCE)

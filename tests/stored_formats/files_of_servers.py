@@ -6,18 +6,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ot.proxied.asking_servers import AskingServers
+from ot.proxied.auth.account import ServerAccount
+from ot.proxied.auth.record import TokenRecord
+from ot.proxied.auth.system_keyring import SystemKeyring
+from ot.proxied.auth.token_store import TokenStore
+from ot.proxied.catalogue_files import CatalogueFiles
+from ot.proxied.definition_pins import DefinitionPins
+from ot.proxied.definitions import ServerDefinitions, definition_hash
+from ot.proxied.learned_shapes import LearnedShapes
+from ot.proxied.openapi.documents import ApiDocument, ApiDocuments
 from ot.registry.proxy_target import ServerIdentity
 from ot.server.declining_clients import DecliningClients
-from ot.servers.asking_servers import AskingServers
-from ot.servers.auth.account import ServerAccount
-from ot.servers.auth.record import TokenRecord
-from ot.servers.auth.system_keyring import SystemKeyring
-from ot.servers.auth.token_store import TokenStore
-from ot.servers.catalogue_files import CatalogueFiles
-from ot.servers.definition_pins import DefinitionPins
-from ot.servers.definitions import ServerDefinitions, definition_hash
-from ot.servers.learned_shapes import LearnedShapes
-from ot.servers.openapi.documents import ApiDocument, ApiDocuments
 from ot.workers.pack_directory import PackDirectory
 from stored_formats.frozen_world import NOW
 from stored_formats.stored_format import StoredFormat

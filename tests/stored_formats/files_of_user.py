@@ -12,6 +12,12 @@ from mcp_guide.document import compose, read_document
 from mcp_guide.folder import Folder
 from onetool_chat.cli.chat_commands import dump_conversation, history_in
 from onetool_chat.conversation import Conversation
+from onetool_team.auth.static_tokens import StaticTokens, token_hash
+from onetool_team.auth.token_file import read_token_file, write_token
+from onetool_team.http.loopback_token import LoopbackToken
+from onetool_team.settings import Http
+from onetool_team.state.memory_state import MemoryState
+from onetool_team.state.shared_home import SharedHome
 from ot.config.clients.connection_notes import ConnectionNotes, Note
 from ot.config.edit_config import edit_config
 from ot.config.load import load_config
@@ -20,8 +26,6 @@ from ot.config.secrets import read_secrets
 from ot.config.trust import Record, SeenText, ServerHere, Trust, TrustedWorkspace
 from ot.config.yaml_edit import YamlText
 from ot.files.private_file import write_private
-from ot.team.auth.static_tokens import StaticTokens, token_hash
-from ot.team.http.loopback_token import LoopbackToken
 from stored_formats.frozen_world import NOW
 from stored_formats.stored_format import StoredFormat
 
@@ -69,6 +73,7 @@ def _keep_only(directory: Path, name: str) -> None:
 
 def _read_configuration(directory: Path) -> Any:
     found = load_config(_paths(directory), Trust(directory)).config
+    tokens = found.section(Http).tokens
     github = found.servers["github"]
     return {
         "version": found.version,
@@ -78,8 +83,8 @@ def _read_configuration(directory: Path) -> Any:
         "docs": [found.servers["docs"].url, found.servers["docs"].enabled],
         "policy": [list(found.policy.allow), list(found.policy.deny)],
         "result_ttl": found.output.result_ttl,
-        "tokens": {name: [list(entry.scopes), list(entry.groups)] for name, entry in found.http.tokens.items()},
-        "known by": token_owner(StaticTokens(found.http.tokens)),
+        "tokens": {name: [list(entry.scopes), list(entry.groups)] for name, entry in tokens.items()},
+        "known by": token_owner(StaticTokens(tokens)),
     }
 
 
@@ -96,6 +101,21 @@ def _make_secrets(directory: Path) -> None:
     given = {"GITHUB_TOKEN": "a-sample-0001", "DIGITS": "0012", "QUOTED": 'a "b" # c'}
     edit_config(_paths(directory), lambda text: YamlText(CONFIG_TEXT, text.file), use_global=True, secrets=given)
     _keep_only(directory, SECRETS_FILE)
+
+
+TOKENS_FILE = "tokens.txt"
+
+
+def _make_tokens(directory: Path) -> None:
+    file, hash = directory / TOKENS_FILE, token_hash(TOKEN)
+    write_token(file, "ada", {"hash": hash, "scopes": ["run", "admin"], "groups": ["ops", "night"]}, replace=False)
+    write_token(file, "bob", {"hash": token_hash(f"{TOKEN}1")}, replace=False)
+
+
+def _read_tokens(directory: Path) -> Any:
+    found = read_token_file(directory / TOKENS_FILE)
+    tokens = {name: [list(entry.scopes), list(entry.groups)] for name, entry in found.items()}
+    return {"tokens": tokens, "known by": token_owner(StaticTokens(found))}
 
 
 # ---------------------------------------------------------------- trust
@@ -162,6 +182,10 @@ def _read_guide(directory: Path) -> Any:
     return dict(read_document("how-to", "release", "project", text))
 
 
+def _make_home_mark(directory: Path) -> None:
+    SharedHome(MemoryState(), directory)
+
+
 FORMATS = (
     StoredFormat(
         "configuration",
@@ -186,6 +210,15 @@ FORMATS = (
         {"GITHUB_TOKEN": "a-sample-0001", "DIGITS": "0012", "QUOTED": 'a "b" # c'},
     ),
     StoredFormat(
+        "tokens",
+        _make_tokens,
+        _read_tokens,
+        {
+            "tokens": {"ada": [["run", "admin"], ["ops", "night"]], "bob": [["run"], []]},
+            "known by": "token|ada",
+        },
+    ),
+    StoredFormat(
         "trust",
         _make_trust,
         _read_trust,
@@ -204,6 +237,12 @@ FORMATS = (
         lambda directory: LoopbackToken.of(directory) and None,
         lambda directory: LoopbackToken.of(directory).token,
         "otl_76DcNVa-1oYqkaDZzF0__GNOeSbSh0Wpgv_nYaMOjW8",
+    ),
+    StoredFormat(
+        "home_mark",
+        _make_home_mark,
+        lambda directory: SharedHome(MemoryState(), directory).mark.decode(),
+        "efa0dc3556bed6862a91a0d9cc5d3ffc",
     ),
     StoredFormat(
         "guide",

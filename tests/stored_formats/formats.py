@@ -10,8 +10,10 @@ from stored_formats import (
     files_of_runs,
     files_of_servers,
     files_of_user,
+    images_of_runs,
     ledgers,
     notes_of_memory,
+    people_in_postgres,
     values_in_redis,
 )
 from stored_formats.frozen_world import frozen
@@ -24,6 +26,8 @@ FORMATS = (
     *databases.FORMATS,
     *ledgers.FORMATS,
     *notes_of_memory.FORMATS,
+    *people_in_postgres.FORMATS,
+    *images_of_runs.FORMATS,
     *files_of_runs.FORMATS,
     *values_in_redis.FORMATS,
 )

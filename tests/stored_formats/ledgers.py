@@ -1,27 +1,26 @@
-"""Samples of the ledger, with the same entries in both of its forms: a file, and keys of Redis."""
+"""Samples of the ledger, with the same entries in both of its forms: a file, and tables of PostgreSQL."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from onetool_team.ledger.postgres_ledger import PostgresLedger
+from onetool_team.ledger.postgres_place import PostgresPlace
+from onetool_team.ledger.postgres_sessions import PostgresSessions
 from ot.execution.caller import Caller
 from ot.execution.ledger import Effect, HowEnded
 from ot.ledger.background_run import BackgroundRun, RunEnd
-from ot.ledger.kept_ledger import KeptLedger
 from ot.ledger.ledger_file import LedgerFile
-from ot.ledger.redis_ledger import RedisLedger
-from ot.ledger.redis_place import RedisPlace
+from ot.ledger.run_book import KeptLedger
 from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.registry.tool import Tool
-from ot.state.redis_connection import RedisConnection
 from pace import PATIENCE
-from state.redis_process import running_redis
+from postgres_server import PostgresServer, postgres_server
 from stored_formats.databases import dump, restore
 from stored_formats.frozen_world import NOW
 from stored_formats.stored_format import StoredFormat
@@ -32,8 +31,11 @@ PAY = Tool("bank", "pay")
 FIRST = BackgroundRun("b1", "ada", "bank.pay(amount=9)", NOW, "nightly", "cursor", ("ops",), True, "/srv/shop")
 QUESTION = {"number": 1, "text": "Pay 8?"}
 ENTRIES = "ledger.json"
-BEAT = b":beat:"
-"""Keys that say that a start is alive, and are gone a few seconds after it."""
+TABLES = {"effects": "run, start, call", "runs": "id"}
+"""Without who is alive, which nobody reads later."""
+DUMP = "SELECT json_agg(t ORDER BY {key}) FROM sample.{table} t"
+RESTORE = "INSERT INTO sample.{table} SELECT * FROM json_populate_recordset(NULL::sample.{table}, $json${rows}$json$)"
+MOMENT = "2026-01-01T12:00:00+00:00"
 
 
 def effect(run: str, call: int, amount: int, start: int = 0) -> Effect:
@@ -117,70 +119,46 @@ def _read_file(directory: Path) -> Any:
         ledger.close()
 
 
-# ---------------------------------------------------------------- keys of Redis
+# ---------------------------------------------------------------- tables of PostgreSQL
 
 
 @asynccontextmanager
-async def _in_redis(url: str) -> AsyncGenerator[tuple[RedisLedger, Any]]:
-    connection = RedisConnection(url, answer_seconds=PATIENCE)
-    ledger = RedisLedger(RedisPlace(connection, "sample", KEYS), clock=lambda: NOW)
+async def _in_postgres(url: str) -> AsyncGenerator[PostgresLedger]:
+    ledger = PostgresLedger(
+        PostgresSessions(url, "sample", answer_seconds=PATIENCE), PostgresPlace(KEYS), clock=lambda: NOW
+    )
     try:
-        yield ledger, connection.client
-        await ledger.aclose()
+        yield ledger
     finally:
-        await connection.aclose()
+        await ledger.aclose()
 
 
-def _make_keys(directory: Path) -> None:
-    async def made(url: str) -> Mapping[bytes, Any]:
-        async with _in_redis(url) as (ledger, _):
+def _make_tables(directory: Path) -> None:
+    async def made(url: str) -> None:
+        async with _in_postgres(url) as ledger:
             await _write(ledger)
-        async with _in_redis(url) as (_, client):
-            keys = sorted([key async for key in client.scan_iter() if BEAT not in key])
-            return {key: await _plain(client, key) for key in keys}
 
-    with running_redis() as redis:
-        found = asyncio.run(made(redis.url))
-    (directory / ENTRIES).write_text(json.dumps({_text(key): value for key, value in found.items()}, indent=1) + "\n")
-
-
-async def _plain(client: Any, key: bytes) -> dict[str, Any]:
-    """Return what lies under *key*."""
-    kind = (await client.type(key)).decode()
-    if kind == "hash":
-        fields = {_text(name): value for name, value in sorted((await client.hgetall(key)).items())}
-        return {"hash": {name: base64.b64encode(value).decode() for name, value in fields.items()}}
-    if kind == "zset":
-        return {"zset": {_text(name): score for name, score in await client.zrange(key, 0, -1, withscores=True)}}
-    return {"set": sorted(_text(name) for name in await client.smembers(key))}
+    with postgres_server() as server:
+        asyncio.run(made(server.address))
+        found = {table: json.loads(server.run(DUMP.format(table=table, key=key))) for table, key in TABLES.items()}
+    for row in found["runs"]:  # by the server's clock
+        row |= {name: row[name] and MOMENT for name in ("begun", "ended")}
+    (directory / ENTRIES).write_text(json.dumps(found, indent=1) + "\n")
 
 
-def _text(data: bytes) -> str:
-    return data.decode()
-
-
-async def _restored(client: Any, found: Mapping[str, Any]) -> None:
-    for key, value in found.items():
-        if "hash" in value:
-            fields = {name: base64.b64decode(data) for name, data in value["hash"].items()}
-            await client.hset(key, mapping=fields)
-        elif "zset" in value:
-            await client.zadd(key, value["zset"])
-        else:
-            await client.sadd(key, *value["set"])
-
-
-def _read_keys(directory: Path) -> Any:
-    async def read(url: str) -> Any:
-        async with _in_redis(url) as (ledger, client):
-            await _restored(client, json.loads((directory / ENTRIES).read_text()))
+def _read_tables(directory: Path) -> Any:
+    async def read(server: PostgresServer) -> Any:
+        async with _in_postgres(server.address) as ledger:
+            await ledger.runs("ada")  # it makes the tables
+            for table, rows in json.loads((directory / ENTRIES).read_text()).items():
+                server.run(RESTORE.format(table=table, rows=json.dumps(rows)))
             return await _looked_up(ledger)
 
-    with running_redis() as redis:
-        return asyncio.run(read(redis.url))
+    with postgres_server() as server:
+        return asyncio.run(read(server))
 
 
 FORMATS = (
     StoredFormat("ledger", _make_file, _read_file, READ),
-    StoredFormat("ledger_in_redis", _make_keys, _read_keys, READ),
+    StoredFormat("ledger_in_postgres", _make_tables, _read_tables, READ),
 )

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
-sys.path.insert(0, str(TESTS))
+sys.path[:0] = [str(TESTS), *map(str, TESTS.parent.glob("plugins/*/tests"))]
 
 from stored_formats.formats import FORMATS, SAMPLES, make  # noqa: E402 - the tests are no package
 

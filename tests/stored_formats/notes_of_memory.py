@@ -7,7 +7,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ot_tools._notes_database import Chosen, open_notes
+from ot.notes.kept_notes import Chosen
+from ot.notes.notes_database import open_notes
 from stored_formats.stored_format import StoredFormat
 
 OWN = "name NOT LIKE 'note_texts_%' AND name NOT LIKE 'sqlite_%'"

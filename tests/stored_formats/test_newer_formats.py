@@ -92,12 +92,12 @@ def test_pins_of_a_form_that_cannot_be_read_approve_nothing(tmp_path: Path) -> N
 
 def test_the_samples_databases_are_of_the_versions_that_the_code_writes() -> None:
     from ot.ledger import ledger_file
+    from ot.notes import notes_database
     from ot.stats import schema
-    from ot_tools import _notes_database
 
     for name, version in (
         ("ledger/ledger.sql", ledger_file.VERSION),
-        ("notes/notes.sql", _notes_database.VERSION),
+        ("notes/notes.sql", notes_database.VERSION),
         ("statistics/stats.sql", schema.VERSION),
     ):
         connection = sqlite3.connect(":memory:")

@@ -10,16 +10,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ot.servers.auth.browser_return import CallbackAnswer
-from ot.servers.auth.shared_token_store import SharedTokenStore
-from ot.state.always_allowed import AlwaysAllowed
-from ot.state.memory_state import MemoryState, _Mailbox
-from ot.state.presence import Presence
-from ot.state.replica_mail import ReplicaMail, TellNews
-from ot.state.revisions import Revisions
-from ot.state.session_owners import SessionOwners
-from ot.state.state_keys import StateKeys
-from ot.team.logins.pending_logins import PendingLogins
+from onetool_team.logins.pending_logins import PendingLogins
+from onetool_team.logins.shared_token_store import SharedTokenStore, StateRecords
+from onetool_team.state.always_allowed import AlwaysAllowed
+from onetool_team.state.memory_state import MemoryState, _Mailbox
+from onetool_team.state.presence import Presence
+from onetool_team.state.replica_mail import ReplicaMail, TellNews
+from onetool_team.state.revisions import Revisions
+from onetool_team.state.session_replicas import SessionReplicas
+from onetool_team.state.state_keys import StateKeys
+from ot.proxied.auth.browser_return import CallbackAnswer
 from stored_formats.files_of_servers import LOGIN, account_in
 from stored_formats.stored_format import StoredFormat
 
@@ -80,7 +80,7 @@ async def _filled() -> tuple[MemoryState, dict[str, str]]:
     await AlwaysAllowed(state, KEYS).add("ada", "github.get_*")
     await asyncio.to_thread(_tokens(state).write, LOGIN)
     presence = await _presence(state)
-    await SessionOwners(state, KEYS, presence).owner("ada/1", "notes", 60.0)
+    await SessionReplicas(state, KEYS, presence).owner("ada/1", "notes", 60.0)
     await Revisions(state, ["logins"]).advance("logins")
     letter = {"id": "4" * 32, "from": "fedcba9876543210", "kind": "ask", "what": "run", "body": {"command": "1 + 1"}}
     await ReplicaMail(state, KEYS, presence, _nothing)._post(OTHER, letter)
@@ -88,7 +88,7 @@ async def _filled() -> tuple[MemoryState, dict[str, str]]:
 
 
 def _tokens(state: MemoryState) -> SharedTokenStore:
-    return SharedTokenStore(account_in(Path()), state, KEYS, asyncio.get_running_loop())
+    return SharedTokenStore(account_in(Path()), StateRecords(state, KEYS), asyncio.get_running_loop())
 
 
 async def _nothing(_what: str, _body: Mapping[str, Any], _tell: TellNews) -> Mapping[str, Any]:
@@ -139,7 +139,7 @@ async def _read_all(directory: Path) -> Any:
     return {
         "always": list(await AlwaysAllowed(state, KEYS).patterns("ada")),
         "login": tokens and tokens.to_json(),
-        "owner": await SessionOwners(state, KEYS, Presence(state)).owner("ada/1", "notes", 60.0),
+        "owner": await SessionReplicas(state, KEYS, Presence(state)).owner("ada/1", "notes", 60.0),
         "alive": await Presence(state).is_alive(OTHER),
         "revision": revisions.number("logins"),
         "letter": await _read_letter(state, presence),

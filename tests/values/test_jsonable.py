@@ -133,7 +133,7 @@ def nested(wrap: Callable[[Any], Any], depth: int) -> Any:
 
 
 @pytest.mark.parametrize("wrap", [lambda v: [v], lambda v: {"a": v}, lambda v: (v,)], ids=["list", "dict", "tuple"])
-def test_depth_is_bounded(wrap: Callable[[Any], Any]) -> None:
+def test_a_value_nested_too_deeply_is_refused(wrap: Callable[[Any], Any]) -> None:
     assert present(nested(wrap, MAX_DEPTH))
     with pytest.raises(NotSerializable, match="levels deep"):
         present(nested(wrap, MAX_DEPTH + 1))

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from mcp_wire import process_stat, process_tree
 from pace import wait_while, within
+from server_process import process_stat, process_tree
 
 GONE_SECONDS = 1.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from ot.config.paths import FOLDER, Paths
 from ot.config.trust import Trust
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.workspace import Workspace
+from proxied.desk import until
 from run_app import error_of, paths_in, value_of
 from workers.corpus_faults import Fault, fault
 from workers.door import source_of
@@ -28,9 +30,12 @@ import os
 import time
 
 
-def version(*, seconds: float = 0.0) -> list:
-    """Return the version of this file, after a while."""
-    time.sleep(seconds)
+def version(*, until: str = "") -> list:
+    """Return the version of this file, once a file is there; another one says that the call is."""
+    if until:
+        open(until + ".came", "w").close()
+    while until and not os.path.exists(until):
+        time.sleep(0.01)
     return [{number}, os.getpid()]
 '''
 SECRETIVE = '''
@@ -60,11 +65,9 @@ def limit() -> int:
 '''
 
 
-async def versions(app: Workspace, seconds: float = 0.0) -> list[int]:
-    """Return the version that answers, and its process."""
-    import json
-
-    return json.loads(value_of(await app.run(f"edited.version(seconds={seconds})")))
+async def versions(app: Workspace, until: str = "") -> list[int]:
+    """Return the version that answers, and its process; once a file is there."""
+    return json.loads(value_of(await app.run(f"edited.version(until={until!r})")))
 
 
 @fault("W44")
@@ -75,11 +78,12 @@ async def test_a_call_ends_on_the_code_that_it_began_on_and_the_next_is_new(tmp_
     try:
         with anyio.fail_after(30):
             _, old = await versions(app)
-            slow = asyncio.create_task(versions(app, 1.0))
-            await asyncio.wait((slow,), timeout=0.3)
+            slow = asyncio.create_task(versions(app, str(goes_on := tmp_path / "goes on")))
+            await until(tmp_path.joinpath("goes on.came").exists)
             write_pack(paths.global_dir, "edited", VERSION.replace("{number}", "22"))
             assert 22 == (await versions(app))[0]
             assert not slow.done()
+            goes_on.touch()
             assert [1, old] == await slow
             await app.host.workers._settle()
         assert_gone([old])
@@ -213,7 +217,7 @@ async def test_settings_are_checked_where_the_pack_runs(tmp_path: Path, settings
         await app.aclose()
 
 
-async def test_settings_reach_the_pack(tmp_path: Path) -> None:
+async def test_settings_of_a_pack_reach_its_worker(tmp_path: Path) -> None:
     paths = paths_in(tmp_path, {"tools": {"secretive": {"limit": 7}}})
     write_pack(paths.global_dir, "secretive", SECRETIVE)
     app = Workspace.alone(paths)

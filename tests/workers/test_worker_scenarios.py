@@ -11,6 +11,7 @@ import signal
 import sys
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,15 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import ot_tools
-from mcp_wire import process_tree
 from ot.config.paths import Paths
 from ot.logs import current_principal
 from ot.registry.pep723 import ScriptMetadata, script_metadata
+from ot.workers import pool
 from ot.workspace import Workspace
 from pace import PATIENCE
+from proxied.desk import until
 from run_app import error_of, paths_in, running_app, value_of
-from servers.desk import until
+from server_process import process_tree
 from workers.door import Door, extension, source_of
 from workers.process_watch import assert_gone, below_this, command
 from workers.watched_workers import write_pack
@@ -142,6 +144,21 @@ async def test_a_worker_that_was_idle_for_ten_minutes_ends_and_leaves_the_pool(t
         assert [] == door.workers("calm")
         await door.pool._settle()
         assert_gone([worker])
+    finally:
+        await door.aclose()
+
+
+async def test_of_idle_workers_beyond_a_number_the_one_used_longest_ago_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "MOST_IDLE", 2)
+    door = Door(tmp_path)
+    spec = door.specs["calm"]
+    try:
+        for principal in ("ann", "bob", "carl"):
+            door.specs["calm"] = replace(spec, principal=principal)
+            await door("calm.echo", nonce="x")
+        assert ["bob", "carl"] == sorted(worker.spec.principal for worker in door.workers("calm"))
     finally:
         await door.aclose()
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from faults.watched import CONFIG, TESTS, PingTooSlow, Place, Watched, start_wire
+from bed import SOURCE, TESTS
+from faults.watched import CONFIG, PingTooSlow, Place, Watched, start_wire
 from workers.door import source_of
 
 WORKER_SERVER = (sys.executable, str(TESTS / "workers" / "worker_server.py"))
@@ -44,13 +45,10 @@ class WorkerPlace(Place):
             write_pack(place.home / ".onetool", name, source)
         return place
 
-    def environment(self) -> dict[str, str]:
+    def environment(self, **more: str) -> dict[str, str]:
         """Return what the server inherits, the machine's cache of uv included."""
-        more = {"UV_CACHE_DIR": os.environ["UV_CACHE_DIR"]}
-        if cert := os.environ.get("SSL_CERT_FILE"):
-            more["SSL_CERT_FILE"] = cert
-        inherited = super().environment()
-        return inherited | more | {"PYTHONPATH": f"{inherited['PYTHONPATH']}:{TESTS / 'faults'}"}
+        kept = {name: os.environ[name] for name in ("UV_CACHE_DIR", "SSL_CERT_FILE") if os.environ.get(name)}
+        return super().environment(**kept, PYTHONPATH=f"{SOURCE}:{TESTS / 'faults'}", **more)
 
     def files(self) -> set[Path]:
         """Return every file outside what the server keeps."""

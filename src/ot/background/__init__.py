@@ -1,1 +1,1 @@
-"""Runs in the background: carried out once, or stopped with a report; never replayed."""
+"""Background runs: carried out once, or stopped with a report, and never replayed; their questions and their queue."""

@@ -16,8 +16,8 @@ from ot.errors import LedgerUnavailable, OneToolError, RunFenced, ToolUnavailabl
 from ot.execution.caller import Caller
 from ot.ledger.background_run import BackgroundRun, EndState, RunEnd
 from ot.ledger.entries import LedgerEntry
-from ot.ledger.kept_ledger import KeptLedger
-from ot.ledger.run_book import BEAT_SECONDS, Beat, Start
+from ot.ledger.run_book import BEAT_SECONDS, Beat, KeptLedger, Start
+from ot.registry.saved_programs import SavedPack
 from ot.registry.tool import Tool, signature_text
 from ot.registry.tool_registry import Pack, ToolRegistry
 from ot.runtime.reply import Reply
@@ -48,9 +48,9 @@ class RunCarrier:
         self._under_way: dict[str, asyncio.Task[RunEnd | None]] = {}
 
     async def carry_out(self, id: str) -> RunEnd | None:
-        """Return how the run ended, wherever it did; nothing for an unknown one.
+        """Carry the run out and return its end, wherever that happens; None for an unknown run.
 
-        Whoever is cancelled here leaves the run as it is: another start takes it up, or stops it.
+        Cancelling this leaves the run as it is: another start continues or stops it.
         """
         task = self._under_way.get(id)
         if task is None:
@@ -99,7 +99,7 @@ class RunCarrier:
             await asyncio.sleep(self._beat_seconds)
 
     async def _run_start(self, start: Start) -> RunEnd | None:
-        """Return how the run ended by this start; nothing when another has taken its place."""
+        """Run this attempt to its end; return None if a newer attempt took over."""
         questions = BookQuestions(self._book, start.run.id, start.number)
         working = asyncio.ensure_future(self._work(start, questions))
         beating = asyncio.ensure_future(self._keep_beating(start, questions))
@@ -127,7 +127,7 @@ class RunCarrier:
             return await self._report_stop(start, place, CANCELLED, "cancelled")
 
     async def _work(self, start: Start, questions: BookQuestions) -> RunEnd | None:
-        """Return how the run ended here; nothing when its end is another start's."""
+        """Return how the run ended here; None if another start ends it."""
         try:
             async with self._enter(start.run.principal) as place:
                 if start.cancelled:
@@ -138,7 +138,7 @@ class RunCarrier:
         except RunFenced:
             return None
         except Exception as error:
-            # Without an end, nobody would ever learn of it.
+            # Without an end, its result would never be reported.
             logger.exception("background run %s failed in the server", start.run.id)
             told = describe_calls(await self._entries(start.run, start.effects))
             texts = (BROKEN.format(error=error, id=start.run.id), *told)
@@ -242,6 +242,8 @@ def _fingerprint(pack: Pack, files: Mapping[str, bytes]) -> str:
     hashed = hashlib.blake2b(pack.source.encode(), digest_size=SIZE)
     if pack.bundled:
         hashed.update(installed_version().encode())
+    if isinstance(pack, SavedPack):
+        hashed.update(pack.program.data)
     for name in sorted(files):
         hashed.update(b"\0".join((name.encode(errors="surrogatepass"), files[name], b"")))
     try:

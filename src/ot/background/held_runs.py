@@ -54,7 +54,7 @@ class HeldRun:
         self.over.set()
 
     def text(self) -> str:
-        """Return what a model is told while it is not over."""
+        """Return the text for a model while the run is not over."""
         if not self.code:
             return GOES_ON.format(id=self.id)
         return WAITS.format(tool=f"{self.tool} asks first" if self.tool else "it asks", code=self.code, id=self.id)
@@ -95,7 +95,7 @@ class HeldRuns:
         return self._runs.get(id)
 
     async def state(self, run: HeldRun, wait: float) -> dict[str, Any]:
-        """Return how *run* is, at its end or after *wait* seconds; whoever learns its result has it."""
+        """Return the state of *run*, at its end or after *wait* seconds; a result counts as delivered."""
         if wait > 0 and not run.over.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
@@ -105,7 +105,7 @@ class HeldRuns:
         return run.state()
 
     def say_begun(self, program: object) -> tuple[tuple[str, ...], bool] | None:
-        """Return what is said, and whether as an error, where *program* was begun before."""
+        """Return the text for a *program* that was started before, and whether it is an error."""
         run = next((run for run in self._runs.values() if run.left and run.program == program), None)
         if run is None:
             return None

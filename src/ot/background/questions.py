@@ -89,7 +89,7 @@ def question_fields(question: Question, number: int) -> dict[str, Any]:
 
 
 def question_of(fields: Mapping[str, Any], run: BackgroundRun) -> Question:
-    """Return what ``question_fields`` was made of, for the user of another client.
+    """Rebuild the question from its ``question_fields``, for the user of another client.
 
     What the run's program supplied comes last: nothing that it says can be taken for the question.
     """
@@ -115,7 +115,7 @@ async def put_to_user(book: RunBook, status: RunStatus, ask: AskUser) -> bool:
         answer = await ask(question_of(status.question, status.run))
     except CannotAsk:
         return False
-    if answer.action == "cancel":  # put away, not answered: somebody else may
+    if answer.action == "cancel":  # dismissed, not answered: another client may answer
         return False
     number = status.question["number"]
     fields = {"number": number, "action": answer.action, "content": dict(answer.content)}

@@ -127,7 +127,7 @@ def _not_started(
 
 
 def _tools_in(program: Program) -> dict[str, int]:
-    """Return what looks like a tool in the program, with the last line that it stands in."""
+    """Return what looks like tools in the program, each with its last line."""
     found = [
         (node.lineno, f"{node.value.id}.{node.attr}")
         for node in program.nodes

@@ -22,7 +22,7 @@ class RunPlace(Protocol):
         ...
 
     def way_to_terminal(self, run: str) -> AskUser | None:
-        """Return how a question of the background *run* is put to a person at a terminal; None where it is not."""
+        """Return how to ask a person at a terminal for the background *run*; None if that is not possible."""
         ...
 
     async def run(self, command: str, caller: Caller | None = None, *, background: RunStart | None = None) -> Reply:

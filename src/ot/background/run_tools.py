@@ -16,7 +16,7 @@ from ot.background.run_place import RunPlace
 from ot.errors import OneToolError
 from ot.execution.caller import Caller
 from ot.ledger.background_run import ENDED, BackgroundRun, RunStatus
-from ot.ledger.kept_ledger import KeptLedger
+from ot.ledger.run_book import KeptLedger
 
 type SubmitRun = Callable[[str], Awaitable[None]]
 """Has a run of the book carried out, by its id."""
@@ -85,7 +85,7 @@ class RunTools:
         return {"id": run.id, "name": run.name, "state": "waiting"}
 
     async def state(self, caller: Caller, id: str, wait: float) -> Any:
-        """Return what is known of one run, or of the latest; wait a while for the end of one.
+        """Return the state of one run, waiting a while for its end, or of the latest runs.
 
         Raises:
             ValueError: The caller has no such run.
@@ -102,7 +102,7 @@ class RunTools:
         return _describe_status(status) | _details(status)
 
     async def status(self, principal: str, id: str) -> RunStatus | None:
-        """Return what is known of a run of *principal*; one whose server has ended is stopped with that."""
+        """Return the state of a run of *principal*; if its server has ended, the run is stopped first."""
         status = await self._book.status(principal, id)
         if status is None or status.state in ENDED:
             return status
@@ -140,7 +140,7 @@ class RunTools:
     async def _stop_left_behind(self, principal: str) -> None:
         """Stop the runs of this directory whose server has ended, and report on them."""
         for id in await self._book.list_left_behind() if self._left_behind else ():
-            # After a sleep of the machine, what goes on here looks as if it were left behind, until it beats again.
+            # After the machine has slept, a run under way here looks abandoned until its next beat.
             status = None if id in self._own else await self._book.status(principal, id)
             if status and self._left_behind and status.run.directory == self._directory:
                 await self._left_behind.stop(id, SERVER_ENDED)
@@ -156,7 +156,7 @@ def _describe_status(status: RunStatus) -> dict[str, Any]:
 
 
 def _details(status: RunStatus) -> dict[str, Any]:
-    """Return what a list leaves out: what the run asks, and what it came to."""
+    """Return the details that a list leaves out: the run's question and its result."""
     details: dict[str, Any] = {"starts": status.starts}
     if status.question:
         details["question"] = status.question["message"]

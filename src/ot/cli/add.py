@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ot.config.edit_config import Edited
     from ot.config.paths import Paths
     from ot.config.yaml_edit import YamlText
-    from ot.servers.spec import ServerSpec
+    from ot.proxied.spec import ServerSpec
 
 
 def add(
@@ -79,7 +79,7 @@ def add(
 
 
 def _resolve_server(naming: _Naming, line: list[str], base: str, paths: Paths, use_global: bool) -> ServerToAdd:
-    """Return what is to be added, under the name that was given or a guessed one."""
+    """Return the server to add, under the given name or a guessed one."""
     from ot.cli.adding.described_api import read_api
     from ot.cli.adding.presets import preset_server
     from ot.cli.adding.typed_words import guess_name, source_of, start_of_words
@@ -138,12 +138,12 @@ def _write(paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, st
 def _ask_server(
     paths: Paths, name: str, entry: dict[str, Any], secrets: dict[str, str], use_global: bool
 ) -> dict[str, Any]:
-    """Return what the server brought, or why it could not be asked."""
+    """Return the server's tools, or why it could not be asked."""
     from ot.cli.diagnosis.starts import list_tools, with_patience
     from ot.cli.terminal.event_loop import run_async
     from ot.errors import ServerUnavailable
     from ot.logs import configure_logs
-    from ot.servers.spec import why_not_startable
+    from ot.proxied.spec import why_not_startable
 
     spec, redact = _spec(paths, name, entry, secrets, use_global)
     if why := why_not_startable(spec):
@@ -169,10 +169,9 @@ def _spec(
     from ot.config.load import load_config
     from ot.config.models import Server
     from ot.config.paths import FOLDER
-    from ot.config.trust import Trust
-    from ot.servers.spec import resolve_spec
+    from ot.proxied.spec import resolve_spec
 
-    loaded = load_config(paths, Trust(paths.global_dir))
+    loaded = load_config(paths)
     side = "user" if use_global else "project"
     known = replace(loaded.secrets, **{side: {**getattr(loaded.secrets, side), **secrets}})
     server = Server.model_validate(entry)

@@ -178,12 +178,7 @@ def _sockets() -> list[Path]:
 
 
 def _read_line(server: socket.socket) -> dict[str, Any]:
-    """Return the next message.
-
-    Raises:
-        OSError: None comes in time.
-        ValueError: It is malformed.
-    """
+    """Return the next message; raise OSError when none comes in time, ValueError when it is malformed."""
     line = bytearray()
     while not line.endswith(b"\n"):
         if not (part := server.recv(1 << 16)):

@@ -16,7 +16,7 @@ from ot.cli.terminal.completion import complete_servers
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
-    from ot.servers.definition_pins import Change, PinBook
+    from ot.proxied.pin_books import Change, PinBook
 
 WIDTH = 160
 
@@ -33,10 +33,10 @@ def approve(
 ) -> None:
     """Show what proxied servers changed since they were approved, and approve it."""
     from ot.config.paths import Paths
-    from ot.servers.catalogue_files import FOLDER
-    from ot.servers.definition_pins import DefinitionPins
+    from ot.proxied.definition_pins import DefinitionPins
+    from ot.proxied.pin_books import open_pins
 
-    pins = DefinitionPins(Paths.find().global_dir / FOLDER)
+    pins = DefinitionPins(open_pins(Paths.find()))
     books = pins.books()
     found = [(book, changes) for book in books if (changes := _choose_changes(book, what))]
     if what and not found:
@@ -70,7 +70,7 @@ def _choose_changes(book: PinBook, what: str) -> list[Change]:
 
 
 def _tools(book: PinBook, changes: Sequence[Change]) -> list[str] | None:
-    """Return which tools are approved, or nothing for all: a server that moved is approved as a whole."""
+    """Return the tools to approve, or nothing for all: a server that moved is approved as a whole."""
     if len(changes) == len(book.pending_changes()):
         return None
     return [change.tool for change in changes if change.tool]

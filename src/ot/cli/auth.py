@@ -19,10 +19,10 @@ from ot.cli.terminal.options import AsJson
 if TYPE_CHECKING:
     from ot.config.load import Loaded
     from ot.config.paths import Paths
-    from ot.servers.auth.account import ServerAccount
-    from ot.servers.auth.browser_return import CallbackAnswer
-    from ot.servers.auth.login_state import LoginState
-    from ot.servers.auth.record import TokenRecord
+    from ot.proxied.auth.account import ServerAccount
+    from ot.proxied.auth.browser_return import CallbackAnswer
+    from ot.proxied.auth.login_state import LoginState
+    from ot.proxied.auth.record import TokenRecord
 
 SECONDS = 300.0
 """How long a person has for a login."""
@@ -63,7 +63,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show the logins at MCP servers, and when their tokens expire; nothing is asked or renewed."""
-    from ot.servers.auth.login_state import login_states
+    from ot.proxied.auth.login_state import login_states
 
     accounts = {server: _account(server)} if server else _accounts(*_load())
     states = login_states(accounts)
@@ -78,7 +78,7 @@ def logout(server: ServerArgument, as_json: AsJson = False) -> None:
     """Revoke the tokens of a login, and forget it."""
     from ot.cli.terminal.event_loop import run_async
     from ot.errors import LoginNeeded
-    from ot.servers.auth.logout import logout as end_login
+    from ot.proxied.auth.logout import logout as end_login
 
     account = _account(server)
     try:
@@ -94,8 +94,8 @@ def logout(server: ServerArgument, as_json: AsJson = False) -> None:
 
 
 async def _by_browser(account: ServerAccount, scope: str) -> TokenRecord:
-    from ot.servers.auth.login import login as drive_login
-    from ot.servers.auth.loopback import LoopbackCallback
+    from ot.proxied.auth.login import login as drive_login
+    from ot.proxied.auth.loopback import LoopbackCallback
 
     async def show(address: str) -> None:
         _tell("Open this address in a browser on this machine to log in:", address)
@@ -112,8 +112,8 @@ async def _by_browser(account: ServerAccount, scope: str) -> TokenRecord:
 
 
 async def _log_in_by_paste(account: ServerAccount, scope: str) -> TokenRecord:
-    from ot.servers.auth.browser_return import CallbackAnswer
-    from ot.servers.auth.login import login as drive_login
+    from ot.proxied.auth.browser_return import CallbackAnswer
+    from ot.proxied.auth.login import login as drive_login
 
     async def show(address: str) -> None:
         _tell("Open this address in a browser anywhere:", address)
@@ -137,14 +137,13 @@ def _tell(*lines: str) -> None:
 def _load() -> tuple[Loaded, Paths]:
     from ot.config.load import load_config
     from ot.config.paths import Paths
-    from ot.config.trust import Trust
 
     paths = Paths.find()
-    return load_config(paths, Trust(paths.global_dir)), paths
+    return load_config(paths), paths
 
 
 def _accounts(loaded: Loaded, paths: Paths) -> dict[str, ServerAccount]:
-    from ot.servers.spec import resolve_specs
+    from ot.proxied.spec import resolve_specs
 
     specs = resolve_specs(loaded, paths)
     return {name: spec.account for name, spec in specs.items() if spec.account}
@@ -153,7 +152,7 @@ def _accounts(loaded: Loaded, paths: Paths) -> dict[str, ServerAccount]:
 def _account(name: str, *, may_set: bool = False) -> ServerAccount:
     """Return the login of the server *name*; with *may_set* the settings are told that it has one."""
     from ot.nearest_names import listing
-    from ot.servers.spec import resolve_specs
+    from ot.proxied.spec import resolve_specs
 
     loaded, paths = _load()
     specs = resolve_specs(loaded, paths)

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from ot import extras
-from ot.cli.command_table import FAMILIES, SUMMARY, all_commands
+from ot.cli.command_table import SUMMARY, all_commands, read_families
 from ot.cli.overview import overview
 from ot.cli.terminal import echo
 from ot.errors import MissingExtra
@@ -35,11 +35,11 @@ def build_app(first_word: str = "") -> typer.Typer:
     settings: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": None}
     app = typer.Typer(name="onetool", cls=GroupedCommands, pretty_exceptions_enable=False, **settings)
     app.callback(help=SUMMARY)(_before_any_command)
-    families: dict[str, typer.Typer] = {}
+    said, families = read_families(), dict[str, typer.Typer]()
     for name, function, summary, example in [row for row in rows if row[0].split()[0] == first_word] or rows:
         family, _, last = name.rpartition(" ")
         if family and family not in families:
-            families[family] = typer.Typer(help=FAMILIES[family], epilog=f"Example: {example}", **settings)
+            families[family] = typer.Typer(help=said.get(family, ""), epilog=f"Example: {example}", **settings)
             app.add_typer(families[family], name=family)
         # What follows the command of a server belongs to it, even if it looks like an option.
         context = {"allow_interspersed_args": name != "add"}

@@ -226,7 +226,7 @@ def _caller(ask: AskUser | None = None) -> Caller:
 
 
 async def _answer(stage: Stage, app: Workspace, question: Question) -> Answer:
-    """Return what the person says; where nobody sits at a terminal, show the question and answer no."""
+    """Return the person's answer; without a terminal, show the question and answer no."""
     from ot.cli.terminal.prompts import TerminalQuestion, somebody_is_there
     from ot.execution.caller import Answer
 

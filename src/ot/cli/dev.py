@@ -82,7 +82,7 @@ async def _develop(look: _Look, *, once: bool, trust_project: bool) -> bool:
     async with own_workspace(trust_project=trust_project, extensions=extensions) as app:
         ok = await look.show(app)
         while not once:
-            # Taken before the files are read: what is written meanwhile is the next change.
+            # Taken before the files are read: a write meanwhile counts as the next change.
             seen = await look.wait_for_change(paths, seen)
             ok = await look.show_again(app)
         return ok
@@ -291,7 +291,7 @@ def parse_call(pack: str, text: str) -> DevCall:
     try:
         return _call(pack, ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        raise typer.BadParameter(f"'{text[:80]}' is no such call: {HOW}") from None
+        raise typer.BadParameter(f"'{text[:80]}' is not a valid call: {HOW}") from None
 
 
 def _call(pack: str, node: ast.expr) -> DevCall:

@@ -40,7 +40,7 @@ async def _examine() -> list[Finding]:
     from ot.cli.diagnosis import Finding, setup
     from ot.cli.diagnosis.engines import engine_findings
     from ot.cli.diagnosis.leftovers import leftover_findings, orphan_findings
-    from ot.cli.diagnosis.setup import ledger_findings, sharing_findings
+    from ot.cli.diagnosis.setup import ledger_findings, plugin_findings, sharing_findings
     from ot.cli.diagnosis.starts import start_all
     from ot.config.models import Engines
     from ot.config.paths import Paths
@@ -76,7 +76,8 @@ async def _examine() -> list[Finding]:
             *setup.client_findings(paths),
             *await engine_findings(loaded.config.engines),
             *await setup.program_findings(app),
-            *await ledger_findings(loaded, paths),
+            *ledger_findings(loaded, paths),
+            *await plugin_findings(loaded),
             *setup.uv_findings(needed=bool(app.picture.workers)),
             *setup.pack_findings(starts),
             *setup.disabled_findings(app),

@@ -79,7 +79,7 @@ def _write_new(use_global: bool, as_json: bool) -> None:
         raise ConfigError(f"{directory / CONFIG_FILE} exists already and was left as it is")
     foreign = not use_global and directory.exists() and any(directory.iterdir())
     write_new_directory(directory, HEAD)
-    # What somebody else put there was not written by this command: it stays inert until the user has looked at it.
+    # Files that this command did not write stay unused until the user has looked at them.
     trusted = not use_global and not foreign and directory != paths.global_dir
     if trusted:
         Trust(paths.global_dir).trust(take_inventory(directory))

@@ -58,11 +58,10 @@ def _is_about(entry: dict[str, Any], principal: str) -> bool:
 def _path(shared: bool) -> Path:
     from ot.config.load import load_config
     from ot.config.paths import Paths
-    from ot.config.trust import Trust
     from ot.logs import log_path
 
     paths = Paths.find()
-    loaded = load_config(paths, Trust(paths.global_dir))
+    loaded = load_config(paths)
     # A shared server works for all directories, and writes where the user's own settings are.
     path = log_path(paths.global_dir if shared else loaded.state_dir)
     if not path.exists():

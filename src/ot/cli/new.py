@@ -10,49 +10,8 @@ import typer
 from ot.cli.terminal import echo_either
 from ot.cli.terminal.options import AsJson
 
-PACK = '''\
-# /// script
-# requires-python = ">=3.12"
-# dependencies = [
-#     # "httpx>=0.28",
-# ]
-# ///
-"""NAME: say here what the pack is for."""
-
-from __future__ import annotations
-
-# from dataclasses import dataclass
-import ot_sdk
-
-pack = "NAME"
-__all__ = ["hello"]
-
-# Secrets that the pack needs. A tool reads one with ot_sdk.secret("NAME_TOKEN").reveal()
-# __ot_requires__ = {"secrets": ["NAME_TOKEN"]}
-
-
-# Settings, set in onetool.yaml as tools: {NAME: {greeting: "Good day"}}. A tool reads one with ot_sdk.config().greeting
-# @dataclass(frozen=True)
-# class Config:
-#     greeting: str = "Hello"
-
-
-def hello(*, name: str) -> str:
-    """Greet somebody.
-
-    Args:
-        name: Who is greeted.
-
-    Returns:
-        The greeting.
-
-    Example:
-        NAME.hello(name="you")
-    """
-    # How far a long call is, for the client to show: done, of how many, and what.
-    ot_sdk.progress(1, 1, f"greeting {name}")
-    return f"Hello, {name}!"
-'''
+PACK = Path(__file__).with_name("new_pack.txt")
+"""The pack, with NAME where its name goes."""
 
 
 def pack(
@@ -76,7 +35,10 @@ def pack(
     directory = paths.global_dir if own else here
     book = Trust(paths.global_dir)
     before = None if own else book.hashes(directory)
-    file, text = directory / TOOLS / name / f"{name}{SUFFIX}", PACK.replace("NAME_TOKEN", f"{name.upper()}_TOKEN")
+    file, text = (
+        directory / TOOLS / name / f"{name}{SUFFIX}",
+        PACK.read_text("utf-8").replace("NAME_TOKEN", f"{name.upper()}_TOKEN"),
+    )
     text = text.replace("NAME", name)
     _write(directory, file, text, ignore=before == {})
     written = {file.relative_to(directory).as_posix(): text}

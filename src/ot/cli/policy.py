@@ -61,7 +61,7 @@ def _put(rule: PolicyRule, pattern: str, as_json: bool) -> None:
 
 
 def _consequences(pattern: str) -> tuple[str, list[str]]:
-    """Return what is wrong with *pattern*, if anything, and the tools that it covers by what they need."""
+    """Return what is wrong with *pattern*, if anything, and the tools that it also covers because of what they need."""
     from fnmatch import fnmatchcase
 
     from ot.cli.terminal.own_workspace import workspace_at_rest

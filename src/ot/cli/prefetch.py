@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ot.cli.exit_codes import FAILURE, NOT_FOUND, OK
-from ot.cli.terminal import echo, echo_either
+from ot.cli.terminal import echo_either, echo_progress
 from ot.cli.terminal.completion import complete_packs
 from ot.cli.terminal.options import AsJson
 
@@ -64,7 +63,7 @@ async def _row(app: Workspace, name: str, spec: WorkerSpec | None) -> dict[str, 
         problem = "" if name in registry.packs else str(registry.unknown(name))
     else:
         try:
-            place = (await app.host.workers.install(spec, _tell)).python.parent.parent
+            place = (await app.host.workers.install(spec, echo_progress)).python.parent.parent
         except ToolUnavailable as error:
             problem = app.picture.loaded.secrets.redact(error.why)
     size = _megabytes(place) if place and (place / "pyvenv.cfg").is_file() else None
@@ -75,11 +74,6 @@ async def _row(app: Workspace, name: str, spec: WorkerSpec | None) -> dict[str, 
 
 def _megabytes(place: Path) -> float:
     return round(sum(file.lstat().st_size for file in place.rglob("*") if file.is_file()) / 1e6, 1)
-
-
-def _tell(line: str) -> None:
-    if sys.stderr.isatty():
-        echo(line, err=True)
 
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

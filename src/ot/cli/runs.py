@@ -19,6 +19,7 @@ from ot.cli.terminal import columns, echo, echo_either, fail, pluralize
 from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
+    from ot.files.kept_run import KeptRun
     from ot.ledger.background_run import RunStatus
     from ot.ledger.entries import LedgerEntry
     from ot.ledger.sqlite_ledger import SqliteLedger
@@ -37,6 +38,8 @@ class KnownRun:
     effects: Sequence[LedgerEntry]
     left: bool = False
     """Whether it has not ended and nobody alive carries it out."""
+    kept: KeptRun | None = None
+    """What is known of the files and notes that it changed."""
 
     @property
     def state(self) -> str:
@@ -53,8 +56,9 @@ class KnownRun:
     def as_json(self) -> dict[str, Any]:
         """Return it as plain data."""
         calls = [entry.as_row() for entry in self.effects]
+        undo = {"paths": len(self.kept.paths) if self.kept else 0}
         if self.status is None:
-            return {"id": self.id, "effects": calls}
+            return {"id": self.id, "effects": calls, "undo": undo}
         end, question = self.status.end, self.status.question
         return {
             **run_row(self.status, self.left),
@@ -62,10 +66,11 @@ class KnownRun:
             "question": question and {"number": question["number"], "message": question["message"]},
             "end": end and end.as_json(),
             "effects": calls,
+            "undo": undo,
         }
 
     def state_lines(self) -> list[str]:
-        """Return how it is: its state, and what it asks."""
+        """Return the run's state and question."""
         if self.status is None:
             place = next((entry.directory for entry in self.effects if entry.directory), "")
             return [f"Run {self.id}, in the foreground" + (f", in {quote_text(place, MAX_PLACE)}" if place else "")]
@@ -79,7 +84,7 @@ class KnownRun:
         return lines
 
     def reply_lines(self) -> list[str]:
-        """Return what the program itself said, marked line by line: it must not be taken for what we say of it."""
+        """Return the program's own words, marked line by line so that they are not taken for OneTool's."""
         end = self.status.end if self.status else None
         if end is None:
             return []
@@ -92,8 +97,12 @@ class KnownRun:
             return ["It called nothing that may change something."]
         return columns([_cells(entry) for entry in self.effects])
 
+    def undo_lines(self) -> list[str]:
+        """Return how to take back what it changed, if anything is known of that."""
+        return [f"To restore the files and notes it changed: onetool undo {self.id} --dry-run"] if self.kept else []
+
     def news(self) -> list[str]:
-        """Return what may be new of a run that is followed."""
+        """Return the parts of a followed run that may have changed."""
         calls = ("  ".join(filter(None, _cells(entry))) for entry in self.effects)
         return [*self.state_lines(), *calls, *self.reply_lines()]
 
@@ -154,7 +163,11 @@ def list_(as_json: AsJson = False) -> None:
 def show(id: RunArgument, as_json: AsJson = False) -> None:
     """Show what a run did, what it did not do, and what nobody knows; of one in the background also its state."""
     known = _require_known(_finish(_read(id)), id)
-    echo_either(as_json, known.as_json(), [*known.state_lines(), *known.effect_lines(), *known.reply_lines()])
+    echo_either(
+        as_json,
+        known.as_json(),
+        [*known.state_lines(), *known.effect_lines(), *known.undo_lines(), *known.reply_lines()],
+    )
 
 
 def follow(id: RunArgument, as_json: AsJson = False) -> None:
@@ -185,6 +198,12 @@ def cancel_run(id: str) -> tuple[RunStatus | None, bool]:
             return await ledger.cancel(_principal(), id), id in await ledger.list_left_behind()
 
     return _finish(stop())
+
+
+def list_calls(id: str) -> list[dict[str, Any]]:
+    """Return the calls of a run that may have changed something, as plain data."""
+    known = _finish(_read(id))
+    return [entry.as_row() for entry in known.effects] if known else []
 
 
 def open_runs() -> list[RunStatus]:
@@ -241,7 +260,17 @@ async def _look_up(ledger: SqliteLedger, id: str) -> KnownRun | None:
     status, effects = await ledger.status(_principal(), id), await ledger.of_run(_principal(), id)
     if status is None and not effects:
         return None
-    return KnownRun(id, status, effects, status is not None and id in await ledger.list_left_behind())
+    left = status is not None and id in await ledger.list_left_behind()
+    return KnownRun(id, status, effects, left, find_kept_run(id))
+
+
+def find_kept_run(id: str) -> KeptRun | None:
+    """Return what is kept for an undo of a run."""
+    from ot.config.paths import Paths
+    from ot.files.run_images import FOLDER, ImageBounds, ImageStore
+
+    place = Paths.find().global_dir / FOLDER
+    return ImageStore(lambda principal: place, ImageBounds()).find_run(_principal(), id)
 
 
 def _require_known(known: KnownRun | None, id: str) -> KnownRun:

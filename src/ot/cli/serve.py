@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ot.cli.terminal.completion import complete_pack_list
 from ot.cli.terminal.options import TrustProject
-
-if TYPE_CHECKING:
-    from ot.team.serving import Listening
 
 
 def serve(
@@ -50,73 +47,14 @@ def serve(
 
 
 def _serve_http(address: str, packs: Sequence[str], *, trust_project: bool, as_json: bool) -> None:
-    from ot.cli.terminal.event_loop import end_without_waiting, run_async
-    from ot.logs import end_logs
-
-    run_async(_serve(address, packs, trust_project=trust_project, as_json=as_json))
-    end_logs()
-    end_without_waiting()
-
-
-async def _serve(address: str, packs: Sequence[str], *, trust_project: bool, as_json: bool) -> None:
-    from ot.cli.terminal.own_workspace import start_log
-    from ot.config.paths import Paths
-
-    require_team("onetool serve --http")
-    from ot.team.http.listen_address import ListenAddress, url_of
-    from ot.team.serving import serve_http
-    from ot.team.team_parts import open_parts
-
-    where, paths = ListenAddress.read(address), Paths.find()
-    listening = where.bind()
-    try:
-        parts = open_parts(paths, where, url_of(listening), trust_project=trust_project)
-    except BaseException:
-        listening.close()
-        raise
-    start_log(parts.front.workspace, format="json" if as_json else "", redact=parts.redact)
-    await serve_http(parts, listening, _tell_json if as_json else _tell, packs)
-
-
-def require_team(command: str) -> None:
-    """Refuse *command* where the extra is not installed.
-
-    Raises:
-        MissingExtra: It is not.
-    """
-    from importlib import import_module
-
+    from ot import extras, hooks
     from ot.errors import MissingExtra
 
+    missing = MissingExtra("onetool serve --http", extras.EDGES["http"])
+    if (hook := hooks.hook_named(hooks.EDGES, "http")) is None:
+        raise missing
     try:
-        import_module("ot.team.serving")
+        serve_http = hook.load()
     except ModuleNotFoundError as error:
-        if (error.name or "ot").partition(".")[0] == "ot":
-            raise
-        raise MissingExtra(command, "team") from None
-
-
-def _tell_json(listening: Listening) -> None:
-    """Print where the server is, for programs; the token itself stays in its file."""
-    import json
-
-    from ot.cli.terminal import echo
-
-    echo(json.dumps({"url": listening.url, "token_file": str(listening.token_file or "")}))
-
-
-def _tell(listening: Listening) -> None:
-    """Say where the server is, and what a client's settings need."""
-    import json
-    import sys
-
-    from ot.cli.terminal import echo
-
-    echo(f"Serving MCP at {listening.url}", err=True)
-    if not listening.token_file:
-        return
-    # What is not a terminal is often kept: a log should not hold the token.
-    shown = listening.token if sys.stderr.isatty() else "<the token>"
-    entry = {"type": "http", "url": listening.url, "headers": {"Authorization": f"Bearer {shown}"}}
-    echo(f"The token of this server stands in {listening.token_file}. A client's entry:", err=True)
-    echo(json.dumps({"mcpServers": {"onetool": entry}}, indent=2), err=True)
+        raise missing from error  # a library that the extra brings was taken out again
+    serve_http(address, packs, trust_project=trust_project, as_json=as_json)

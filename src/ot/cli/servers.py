@@ -18,20 +18,11 @@ if TYPE_CHECKING:
     from ot.config.load import Loaded
     from ot.config.paths import Paths
     from ot.config.yaml_edit import YamlText
-    from ot.servers.auth.login_state import LoginState
+    from ot.proxied.auth.login_state import LoginState
 
 LOGIN_NEEDED = "login needed"
 MAX_LEFT_OUT = 10
 """Tools that cannot be used, named one by one."""
-
-
-def _load() -> tuple[Loaded, Paths]:
-    from ot.config.load import load_config
-    from ot.config.paths import Paths
-    from ot.config.trust import Trust
-
-    paths = Paths.find()
-    return load_config(paths, Trust(paths.global_dir)), paths
 
 
 Name = Annotated[
@@ -41,7 +32,11 @@ Name = Annotated[
 
 def servers(as_json: AsJson = False) -> None:
     """List the MCP servers, whether each can be started, and how their logins are."""
-    loaded, paths = _load()
+    from ot.config.load import load_config
+    from ot.config.paths import Paths
+
+    paths = Paths.find()
+    loaded = load_config(paths)
     rows = server_rows(loaded, paths)
     echo_either(as_json, rows, server_lines(rows))
     if as_json:
@@ -63,11 +58,11 @@ def _list_hidden_packs(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
-    """Return what is known of each server without starting it."""
+    """Return what is known about each server without starting it."""
     from ot.config.setting_types import pack_name
-    from ot.servers.auth.login_state import login_states
-    from ot.servers.catalogue_files import FOLDER, CatalogueFiles
-    from ot.servers.spec import resolve_specs, why_not_startable
+    from ot.proxied.auth.login_state import login_states
+    from ot.proxied.catalogue_files import FOLDER, CatalogueFiles
+    from ot.proxied.spec import resolve_specs, why_not_startable
 
     specs = resolve_specs(loaded, paths)
     catalogue = CatalogueFiles(paths.global_dir / FOLDER)
@@ -94,7 +89,7 @@ def server_rows(loaded: Loaded, paths: Paths) -> list[dict[str, Any]]:
 
 
 def login_row(login: LoginState | None) -> dict[str, Any] | None:
-    """Return how a login is, for JSON; nothing for a server that has none."""
+    """Return a login's state as JSON data; nothing for a server without one."""
     if login is None:
         return None
     told = {"state": login.state, "why": login.why, "scope": login.scope, "expires_at": login.expires_at}
@@ -102,7 +97,7 @@ def login_row(login: LoginState | None) -> dict[str, Any] | None:
 
 
 def login_words(server: str, login: Mapping[str, Any]) -> str:
-    """Return how a login is, with the command that makes one where that is needed."""
+    """Return a login's state in words, with the login command if one is needed."""
     if login["state"] == LOGIN_NEEDED:
         return f"login needed: onetool auth login {server} ({login['why']})"
     return ", ".join(filter(None, [login["state"], login["until"]]))
@@ -120,7 +115,7 @@ def server_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def list_left_out(left_out: Mapping[str, str]) -> list[str]:
-    """Return which tools of a server cannot be used, a line each."""
+    """List the tools of a server that cannot be used, one per line."""
     shown = [f"{name} is left out: {why}" for name, why in list(left_out.items())[:MAX_LEFT_OUT]]
     more = len(left_out) - len(shown)
     return [*shown, f"and {more:,} more: onetool servers --json"] if more else shown
@@ -133,7 +128,7 @@ def _state(row: dict[str, Any]) -> str:
 
 
 def _tools(row: dict[str, Any]) -> str:
-    """Return how many tools it has; they are known once it was asked."""
+    """Return how many tools it has, if it has been asked."""
     return "not asked yet" if row["tools"] is None else pluralize(row["tools"], "tool")
 
 

@@ -42,7 +42,7 @@ async def _show_here(name: str) -> CommandAnswer:
 
 
 async def describe_name(app: Workspace, name: str) -> CommandAnswer:
-    """Return what is known of a tool or a pack.
+    """Return what is known about a tool or a pack.
 
     Raises:
         OneToolError: There is none of that name, or it cannot be used.

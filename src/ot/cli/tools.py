@@ -17,9 +17,9 @@ from ot.cli.terminal.printed_answers import print_answer
 
 if TYPE_CHECKING:
     from ot.config.paths import Paths
+    from ot.proxied.auth.login_state import LoginState
     from ot.registry.tool import Tool
     from ot.registry.tool_registry import Pack
-    from ot.servers.auth.login_state import LoginState
     from ot.workspace import Workspace
 
 CHARACTERS_PER_TOKEN = 4
@@ -65,7 +65,7 @@ def list_tools(app: Workspace, pack: str = "", *, tokens: bool = False) -> Comma
 
 
 def _warnings(app: Workspace) -> list[str]:
-    """Return what is left out, such as the packs of a project that is not trusted, or that servers replace."""
+    """Return what is left out, such as an untrusted project's packs, or packs that servers replace."""
     return [f"warning: {warning}" for warning in (*app.picture.loaded.warnings, *app.picture.hidden_packs())]
 
 
@@ -80,8 +80,8 @@ def _pack_rows(app: Workspace) -> list[dict[str, Any]]:
 
 
 def _logins(app: Workspace) -> dict[str, LoginState]:
-    """Return how the logins at servers are, by pack."""
-    from ot.servers.auth.login_state import login_states
+    """Return the states of logins at servers, by pack."""
+    from ot.proxied.auth.login_state import login_states
 
     return login_states({spec.pack: spec.account for spec in app.picture.servers.values()})
 
@@ -179,7 +179,7 @@ def search(
 
 
 def find_tools(app: Workspace, words: Sequence[str]) -> CommandAnswer:
-    """Return what fits the words of a task."""
+    """Return the tools that fit the words of a task."""
     from ot.introspect.help import find_hits
     from ot.introspect.search import Catalogue
 

@@ -103,7 +103,7 @@ class _ServersHere:
         """Return those of this configuration."""
         import shlex
 
-        from ot.servers.spec import servers_here
+        from ot.proxied.spec import servers_here
 
         servers = servers_here(loaded, paths)
         given = loaded.config.servers
@@ -149,7 +149,7 @@ def _paths(directory: Path | None) -> Paths:
 
 
 def _read_known(paths: Paths) -> Known:
-    """Return what there is without the project, which it may stand in for."""
+    """Return what exists without the project, which the project may replace."""
     from ot.build import known_packs
     from ot.cli.terminal.trust_screen import Known
     from ot.config.load import load_config

@@ -61,7 +61,7 @@ class _Looking:
         self._look_at = 0.0
 
     def wait(self, seconds: float) -> tuple[list[Event], bool]:
-        """Return what has happened within *seconds*, and whether a key was pressed."""
+        """Return the events of the next *seconds*, and whether a key was pressed."""
         ready, _, _ = select.select([*self._keys, *self.feeds.feeds.values()], [], [], seconds)
         events = [event for one in ready if not isinstance(one, int) for event in self.feeds.read(one)]
         if time.monotonic() >= self._look_at:
@@ -117,11 +117,10 @@ def _latest_rows() -> list[dict[str, Any]]:
     from ot.build import stats_place
     from ot.config.load import load_config
     from ot.config.paths import Paths
-    from ot.config.trust import Trust
     from ot.stats.query import read_latest_runs
 
     paths = Paths.find()
-    return read_latest_runs(stats_place(load_config(paths, Trust(paths.global_dir))).file, MOST)
+    return read_latest_runs(stats_place(load_config(paths)).file, MOST)
 
 
 # ---------------------------------------------------------------- the screen

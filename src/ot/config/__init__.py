@@ -1,0 +1,1 @@
+"""Settings as frozen models: loading, the sections of plugins, secrets, trust."""

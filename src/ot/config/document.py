@@ -18,6 +18,17 @@ MAX_BYTES = 1 << 20
 MAX_NODES = 20_000
 MAX_DEPTH = 32
 
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much one file may hold."""
+
+    size: int = MAX_BYTES
+    nodes: int = MAX_NODES
+    depth: int = MAX_DEPTH
+
+
+OF_SETTINGS = Bounds()
 type Scalar = str | int | float | bool | None
 
 # Named one by one, because the class of all that is text takes 9 ms to compile.
@@ -115,19 +126,19 @@ def node_of(value: Any, place: Location) -> Node:
     return Node(place, value, str(value))
 
 
-def parse(data: bytes, file: Path) -> Node:
+def parse(data: bytes, file: Path, bounds: Bounds = OF_SETTINGS) -> Node:
     """Return the mapping that *data* holds; a file of comments alone is an empty one.
 
     Raises:
         ConfigError: The file is not one plain YAML mapping.
     """
-    text = _decode(data, file)
-    return _Builder(text, file).document()
+    text = _decode(data, file, bounds)
+    return _Builder(text, file, bounds).document()
 
 
-def too_large(file: Path, line: int | None = None) -> ConfigError:
-    """Return the error for a file above the size that is read; *line* is where that size is reached."""
-    return ConfigError(f"the file is larger than {MAX_BYTES:,} bytes, the most that is read", file=file, line=line)
+def too_large(file: Path, line: int | None = None, size: int = MAX_BYTES) -> ConfigError:
+    """Return the error for a file above the *size* that is read; *line* is where that size is reached."""
+    return ConfigError(f"the file is larger than {size:,} bytes, the most that is read", file=file, line=line)
 
 
 def scalar(text: str) -> Scalar:
@@ -140,12 +151,13 @@ def scalar(text: str) -> Scalar:
     return float(text) if NUMBER.fullmatch(text) else text
 
 
-def _decode(data: bytes, file: Path) -> str:
-    if len(data) > MAX_BYTES:
-        raise too_large(file, data.count(b"\n", 0, MAX_BYTES) + 1)
+def _decode(data: bytes, file: Path, bounds: Bounds) -> str:
+    if len(data) > bounds.size:
+        raise too_large(file, data.count(b"\n", 0, bounds.size) + 1, bounds.size)
     if not data.strip():
         # An editor that saves truncates first: taken for a configuration it would lift every restriction.
-        raise ConfigError("the file is empty", file=file, line=1, hint="write 'version: 1', or remove the file")
+        hint = "write 'version: 1', or remove the file" if bounds is OF_SETTINGS else ""
+        raise ConfigError("the file is empty", file=file, line=1, hint=hint)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -165,8 +177,9 @@ def _refuse_match(pattern: re.Pattern[str], text: str, file: Path, message: str)
 class _Builder:
     """Turns the events of one document into nodes, and gives up early on what no configuration needs."""
 
-    def __init__(self, text: str, file: Path) -> None:
+    def __init__(self, text: str, file: Path, bounds: Bounds) -> None:
         self._text = text
+        self._bounds = bounds
         self._file = file
         self._line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
         self._events: Iterator[Any] = yaml.parse(text, Loader=yaml.CSafeLoader)  # pyright: ignore[reportUnknownMemberType] - its stub says nothing
@@ -187,9 +200,9 @@ class _Builder:
         root = self._node(first, 1)
         next(self._events)  # the document's end
         if not isinstance(after := next(self._events), yaml.StreamEndEvent):
-            raise self._error("a second document starts here, one file holds one", after.start_mark.index)
+            raise self._error("a second document starts here; a file may contain only one", after.start_mark.index)
         if not isinstance(root.value, Mapping):
-            raise self._error("the file must hold keys with values, as in 'version: 1'", first.start_mark.index)
+            raise self._error("the file must contain keys and values, such as 'version: 1'", first.start_mark.index)
         return root
 
     def _node(self, event: Any, depth: int) -> Node:
@@ -230,10 +243,10 @@ class _Builder:
             raise self._error("anchors and aliases (&, *) are not used here: write the value out", _index(event))
         if event.tag is not None:
             raise self._error(f"the tag {event.tag[:60]!a} is not used here", _index(event))
-        if self._nodes > MAX_NODES:
-            raise self._error(f"the file holds more than {MAX_NODES:,} values", _index(event))
-        if depth > MAX_DEPTH:
-            raise self._error(f"values are nested more than {MAX_DEPTH} deep", _index(event))
+        if self._nodes > self._bounds.nodes:
+            raise self._error(f"the file contains more than {self._bounds.nodes:,} values", _index(event))
+        if depth > self._bounds.depth:
+            raise self._error(f"values are nested more than {self._bounds.depth} deep", _index(event))
 
     def _words(self, error: yaml.MarkedYAMLError, index: int) -> str:
         if self._text[index : index + 1] == "\t":

@@ -93,11 +93,7 @@ def edit_config(
 
 
 def read_kept_secrets(paths: Paths, *, use_global: bool) -> Mapping[str, str]:
-    """Return the secrets beside the user's or the project's file, by name.
-
-    Raises:
-        ConfigError: They cannot be read.
-    """
+    """Return the secrets beside the user's or the project's file, by name, or raise ConfigError."""
     files = files_of(paths, use_global=use_global)
     layer = read_layer(_Overlaid(files, CONFIG_FILE, config_text(files).text.encode()))
     if files.below and not_for_projects(layer, files.root):
@@ -155,7 +151,7 @@ class _Edit:
         return layer
 
     def _secrets_file(self, layer: Layer, before: Mapping[str, str] | None) -> Path:
-        """Return where secrets are kept; where an untrusted project wants to have them is not for it to say."""
+        """Return where secrets are kept; an untrusted project cannot choose that."""
         file = secrets_file_of(layer, self._directory)
         if self._of_user:
             return Path(os.path.realpath(file))

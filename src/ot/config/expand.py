@@ -15,7 +15,7 @@ REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*+)(?::-((?:[^}$]|\$(?!\{))*+
 
 WORKSPACE = "workspace"
 HERE = "${workspace}"
-"""In a server's settings it is the working directory: a word of ours, and never a secret."""
+"""Stands for the working directory in a server's settings; it is never a secret."""
 
 type Lookup = Callable[[str], str | None]
 

@@ -80,7 +80,7 @@ def read_layer(files: Files, given: Mapping[str, Any] | None = None) -> Layer:
 def _as_in_a_file(given: Mapping[str, Any], root: Path) -> Node:
     """Return settings that a program gives as if they stood in a file below *root*."""
     if "include" in given:
-        raise ConfigError("'include' belongs into a file", file=GIVEN)
+        raise ConfigError("'include' is allowed only in a file", file=GIVEN)
     return _with_placed_topics(_tidy(node_of(given, Location(GIVEN))), root)
 
 
@@ -106,7 +106,7 @@ class _Reading:
         own = _tidy(parse(data, path))
         for key, node in own.entries.items():
             if key != "prompts":
-                raise _error(node, f"'{key}' does not belong here: {PROMPTS_FILE} holds 'prompts' alone")
+                raise _error(node, f"'{key}' is not allowed here: {PROMPTS_FILE} may contain only 'prompts'")
         check_file(own)
         return own
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from ot.config.paths import Paths
 from ot.config.problems import clashing_packs, refuse, validate
 from ot.config.project_rules import find_loosened, not_for_projects, secrets_file_of
 from ot.config.secrets import EMPTY, UNUSED, Secrets, read_secrets, secrets_in
-from ot.config.sections import unused_sections
+from ot.config.sections import section_names, unused_sections
 from ot.config.snapshot import Snapshot
 from ot.config.trust import Trust, Verdict
 from ot.errors import MissingExtra
@@ -69,31 +69,33 @@ class Loaded:
 
 def load_config(
     paths: Paths,
-    trust: Trust,
+    trust: Trust | None = None,
     *,
     trust_project: bool = False,
     given: Mapping[str, Any] | None = None,
     own_secrets: Path | None = None,
+    user_files: UserFiles | None = None,
 ) -> Loaded:
     """Return the configuration for *paths*; *trust_project* trusts the project for this once.
 
     Settings that are *given* are laid over those of the user's files, and secrets in the file *own_secrets* over the
-    user's.
+    user's. *user_files* are the user's, where they have been read already.
 
     Raises:
         ConfigError: A file that would be used cannot be; an older picture stays as it was.
         TrustError: With *trust_project*, the project holds something that cannot be trusted.
     """
     own, own_warnings = read_secrets(own_secrets) if own_secrets else (EMPTY, ())
-    user = _user_part(paths, given, own)
+    user = _user_part(user_files or read_user_files(paths, given), paths, own)
     base = validate(user.node)
     here, elsewhere = servers_used_in(user.node, paths.cwd)
+    trust = trust or Trust(paths.global_dir)
     judge = trust.for_this_run if trust_project else trust.state
     verdict = judge(paths.project_dir) if paths.project_dir else None
     snapshot = verdict.snapshot if verdict and verdict.state == "trusted" else None
     project = _project_part(snapshot, base) if snapshot else _Part(Node(user.node.place, {}))
-    merged = merge_project(here, project.node)
-    config = validate(merged)
+    merged = merge_project(here, project.node) if snapshot else here
+    config = base if merged is user.node else validate(merged)
     refuse(clashing_packs(merged))
     known = paths.project_dir if verdict and verdict.state != "untrusted" else None
     steering = _steering_variables(paths)
@@ -103,7 +105,7 @@ def load_config(
         config=config,
         # What a server or the edge is given of the environment is a secret from now on, in every text that leaves.
         secrets=Secrets(user.secrets, project.secrets, _without(steering, paths.environ)).using(
-            user.names.union(*(references(merged.at(section)) for section in ("http", "servers", "state")))
+            user.names.union(*(references(merged.at(section)) for section in ("servers", *section_names())))
         ),
         files=(*user.files, *project.files, *([own_secrets] if own_secrets else [])),
         warnings=(
@@ -146,17 +148,32 @@ class _Part:
         return self.node.at("servers").entries
 
 
-def _user_part(paths: Paths, given: Mapping[str, Any] | None, own: Mapping[str, str]) -> _Part:
+@dataclass(frozen=True, slots=True)
+class UserFiles:
+    """What the user's own files say, for whoever needs it for several owners."""
+
+    layer: Layer
+    secrets_file: Path
+    secrets: Mapping[str, str] = field(repr=False)
+    warnings: tuple[str, ...]
+
+
+def read_user_files(paths: Paths, given: Mapping[str, Any] | None = None) -> UserFiles:
+    """Return what the files in the user's directory say; see ``load_config``."""
     layer = read_layer(Directory(paths.global_dir), given)
     secrets_file = secrets_file_of(layer, paths.global_dir)
-    found, warnings = read_secrets(secrets_file)
+    return UserFiles(layer, secrets_file, *read_secrets(secrets_file))
+
+
+def _user_part(read: UserFiles, paths: Paths, own: Mapping[str, str]) -> _Part:
+    layer, secrets_file, found, warnings = read.layer, read.secrets_file, read.secrets, read.warnings
     secrets = {**found, **own}
     advice = f"add it to {secrets_file}, or give a default as in ${{NAME:-text}}"
     node, names = expand(
         layer.node,
         attrs=secrets.get,
         tools=lambda name: secrets.get(name) or paths.environ.get(name),
-        # Of what all share, such as the store of results: nobody puts a secret of their own there.
+        # Sections that all users share, such as the store of results, take no user's own secret.
         credentials=lambda name: found.get(name) or paths.environ.get(name),
         advice=advice,
     )
@@ -219,10 +236,24 @@ def _project_warnings(paths: Paths, verdict: Verdict | None) -> tuple[str, ...]:
 
 
 def _state_of(project_dir: Path, global_dir: Path) -> Path:
-    """Return where the state of one project is kept among that of others."""
+    """Return the directory of one project's state."""
     real = Path(os.path.realpath(project_dir)).parent
     name = re.sub(r"[^A-Za-z0-9_-]", "_", real.name)[:60]
     return global_dir / PROJECTS / f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
+
+
+def installers_places(environ: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return where variables let uv or npm look for programs, packages or settings: real paths, by variable."""
+    named = [name for name in environ if INSTALLERS_PLACES.fullmatch(name)]
+    # What is relative lies in the directory that they run in, which is not the repository's.
+    found = {name: ABSOLUTE.findall(environ[name].replace("file://localhost/", "file:///")) for name in named}
+    return {name: [os.path.realpath(path) for path in paths] for name, paths in found.items()}
+
+
+def lead_into(places: Iterable[str], cwd: Path) -> bool:
+    """Return whether one of the real *places* lies in *cwd*."""
+    work = os.path.join(os.path.realpath(cwd), "")  # noqa: PTH118 - for everyone of a team: a Path takes four times as long
+    return any(os.path.join(place, "").startswith(work) for place in places)  # noqa: PTH118 - as above
 
 
 def _steering_variables(paths: Paths) -> list[str]:
@@ -230,17 +261,10 @@ def _steering_variables(paths: Paths) -> list[str]:
 
     Above the home directory everything is below the working directory, and other rules protect what they use there.
     """
-    named = [name for name in paths.environ if INSTALLERS_PLACES.fullmatch(name)]
+    named = installers_places(paths.environ)
     if not named or paths.global_dir.is_relative_to(paths.cwd):
         return []
-    work = os.path.realpath(paths.cwd)
-
-    def leads_there(value: str) -> bool:
-        # What is relative lies in the directory that they run in, which is not the repository's.
-        found = ABSOLUTE.findall(value.replace("file://localhost/", "file:///"))
-        return any(Path(os.path.realpath(path)).is_relative_to(work) for path in found)
-
-    return sorted(name for name in named if leads_there(paths.environ[name]))
+    return sorted(name for name, places in named.items() if lead_into(places, paths.cwd))
 
 
 def _without(names: list[str], environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
@@ -27,12 +28,12 @@ from ot.config.setting_types import (
     ServerName,
     Settings,
     SnippetName,
+    StoreAddress,
     Texts,
     ToolName,
     ToolPatterns,
     WebAddress,
 )
-from ot.config.team_settings import Http, ObjectStorage, SharedStore, Telemetry
 
 VERSION = 1
 """The newest ``version:`` of a configuration file that this release reads."""
@@ -73,6 +74,31 @@ class Project(Settings):
     attrs: Mapping[str, Any] = Field(
         default_factory=dict, repr=False, description="Its values; ${NAME} inserts a secret"
     )
+
+
+class ObjectStorage(Settings):
+    """An object store that holds the results of all replicas."""
+
+    url: StoreAddress = Field(
+        default="",
+        description="s3://bucket/prefix, file:///directory that replicas share, or what a plugin adds; empty: none",
+    )
+    endpoint: WebAddress = Field(default="", description="Where the bucket is, if not at Amazon")
+    region: str = Field(default="", description="The bucket's region; empty means AWS_REGION")
+    access_key_id: str = Field(default="", repr=False, description="Write ${NAME}; empty means AWS_ACCESS_KEY_ID")
+    secret_access_key: str = Field(
+        default="", repr=False, description="Write ${NAME}; empty means AWS_SECRET_ACCESS_KEY"
+    )
+    session_token: str = Field(default="", repr=False, description="Of temporary credentials: write ${NAME}")
+    seconds: float = Field(
+        default=2.0, ge=0.2, le=60, description="How long the store may take for a result; the reply does without then"
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if bool(self.access_key_id) != bool(self.secret_access_key):
+            raise ValueError("access_key_id and secret_access_key belong together")
+        return self
 
 
 class Output(Settings):
@@ -360,7 +386,7 @@ class OAuthSettings(Settings):
         if self.client_secret and not self.client_id:
             raise ValueError("client_secret needs a client_id")
         if self.pkce == "assumed" and not self.issuer:
-            raise ValueError("pkce: assumed needs the issuer of which you know that it supports PKCE")
+            raise ValueError("pkce: assumed requires issuer: the authorization server that you know supports PKCE")
         if self.grant != "client_credentials":
             if self.private_key:
                 raise ValueError("private_key needs grant: client_credentials")
@@ -374,7 +400,7 @@ class OAuthSettings(Settings):
 
 
 def _oauth_settings(given: Any) -> Any:
-    """Return what stands for a word in place of keys."""
+    """Return the settings that a single word stands for."""
     grants = {"oauth": "authorization_code", "none": "none"}
     if isinstance(given, str):
         if given not in grants:
@@ -456,7 +482,7 @@ class Server(Settings):
     @model_validator(mode="after")
     def _several_hosts(self) -> Self:
         if self.urls and (self.openapi or self.type == "sse" or self.auth.grant != "none"):
-            raise ValueError("urls are for servers over streamable HTTP whose credentials, if any, stand in headers")
+            raise ValueError("urls is only for streamable HTTP servers whose credentials, if any, are in headers")
         return self
 
     @model_validator(mode="after")
@@ -526,11 +552,15 @@ class LedgerSettings(Settings):
         "Runs in the background always refuse",
     )
     days: int = Field(default=30, ge=1, le=3650, description="How long entries are kept")
-    replicas: int = Field(
-        default=0,
-        ge=0,
-        le=10,
-        description="Of a team: how many replicas of Redis must have an entry before its call is sent; 0: none waits",
+
+
+class UndoSettings(Settings):
+    """What is kept of what was there before a run changed it, for as long as the ledger's entries."""
+
+    file_bytes: int = Field(default=8 << 20, ge=0, description="The largest file that is kept")
+    run_bytes: int = Field(default=64 << 20, ge=0, description="Bytes kept of one run; 0 keeps nothing")
+    total_bytes: int = Field(
+        default=512 << 20, ge=0, description="Bytes kept of all runs of a user; the oldest go first"
     )
 
 
@@ -540,6 +570,17 @@ class Background(Settings):
     run_seconds: Seconds = Field(default=3600.0, description="How long a run in the background may take")
     at_once: int = Field(default=4, ge=1, le=1000, description="How many of them a process carries out at once")
     most_open: int = Field(default=100, ge=1, le=100_000, description="How many a user may have that have not ended")
+
+
+class Recordings(Settings):
+    """Runs of clients that are recorded, so that they can be replayed."""
+
+    directory: str = Field(
+        default="",
+        description="Where each run's program and calls are kept, relative to the user's .onetool; empty records none",
+        examples=["recordings"],
+    )
+    most: int = Field(default=100, ge=1, le=10_000, description="How many are kept; the oldest are removed")
 
 
 class Topic(Settings):
@@ -556,7 +597,7 @@ class Topics(Settings):
 
     @classmethod
     def of(cls, tools: Mapping[str, Mapping[str, Any]]) -> Self:
-        """Return what the settings of all packs say of topics."""
+        """Return the topics in the settings of all packs."""
         return cls.model_validate({"topics": tools.get("msg", {}).get("topics", ())})
 
 
@@ -623,14 +664,13 @@ class Config(Settings):
     ledger: LedgerSettings = Field(
         default_factory=LedgerSettings, description="The record of calls that may have changed something"
     )
+    undo: UndoSettings = Field(default_factory=UndoSettings, description="What 'onetool undo' can take back")
     background: Background = Field(default_factory=Background, description="Runs that outlive the call")
+    recording: Recordings = Field(default_factory=Recordings, description="Recordings of what clients' programs call")
     logs: Logs = Field(default_factory=Logs, description="The server's log")
     daemon: Literal["on", "off"] = Field(
         default="on", description="off: serve --shared gives each client a server of its own; as ONETOOL_DAEMON=off"
     )
-    http: Http = Field(default_factory=Http, description="The server over HTTP: who may use it, and how much")
-    state: SharedStore = Field(default_factory=SharedStore, description="What replicas of a server share")
-    telemetry: Telemetry = Field(default_factory=Telemetry, description="Traces, metrics and the audit log")
     _sections: Mapping[str, BaseModel] = PrivateAttr(default_factory=dict[str, BaseModel])
 
     @field_validator("version")
@@ -653,7 +693,7 @@ class Config(Settings):
 
     def section[S: BaseModel](self, model: type[S]) -> S:
         """Return the section of a plugin that is this *model*, with its defaults where nothing is written of it."""
-        return next((found for found in self._sections.values() if isinstance(found, model)), None) or model()
+        return next((found for found in self._sections.values() if isinstance(found, model)), None) or _defaults(model)
 
     def with_sections(self, sections: Mapping[str, BaseModel]) -> Self:
         """Return the same with these *sections* of plugins, by name."""
@@ -665,3 +705,8 @@ class Config(Settings):
     def topics(self) -> tuple[Topic, ...]:
         """Where ``ot.notify()`` puts messages, in the order in which patterns are tried."""
         return Topics.of(self.tools).topics
+
+
+@cache
+def _defaults[S: BaseModel](model: type[S]) -> S:
+    return model()

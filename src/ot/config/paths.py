@@ -70,8 +70,8 @@ def _working_directory(environ: Mapping[str, str], here: Path | None) -> Path:
     if os.path.isdir(cwd):  # noqa: PTH112 - pathlib's own raises where it may not look
         return cwd
     if given:
-        raise ConfigError(f"OT_CWD does not name a directory: {given}")
-    raise ConfigError(f"the working directory is not there: {cwd}", hint="set OT_CWD")
+        raise ConfigError(f"OT_CWD is not a directory: {given}")
+    raise ConfigError(f"the working directory does not exist: {cwd}", hint="set OT_CWD")
 
 
 def _home() -> Path:

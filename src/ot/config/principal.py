@@ -1,9 +1,10 @@
-"""Principals: whose results and statistics are whose, and where each one's are kept."""
+"""Principals: who owns results and statistics, and where each principal's are kept."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +25,8 @@ class Owner:
     """Secrets that win over those of the configuration."""
     shared: tuple[Path, ...] = ()
     """Directories that programs may read and not write."""
+    take_room: Callable[[int], None] = lambda size: None
+    """Counts bytes that a program is about to write; raises OSError where there is no room for them. It may block."""
 
     @property
     def is_user(self) -> bool:
@@ -32,7 +35,7 @@ class Owner:
 
 
 def place_of(principal: str, directory: Path) -> Path:
-    """Return where *principal*'s part of *directory* is: that of this process's own user is the directory itself."""
+    """Return *principal*'s part of *directory*: for this process's own user the directory itself."""
     if principal == os_user():
         return directory
     return directory / FOLDER / hashlib.sha256(principal.encode()).hexdigest()[:32]

@@ -73,11 +73,7 @@ def refuse(problems: Sequence[Problem]) -> None:
 
 
 def validate(node: Node) -> Config:
-    """Return the settings that *node* holds.
-
-    Raises:
-        ConfigError: It does not hold settings.
-    """
+    """Return the settings that *node* holds, or raise ConfigError."""
     try:
         return read_settings(node.plain())
     except SettingsInvalid as error:

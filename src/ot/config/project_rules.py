@@ -36,13 +36,10 @@ CEILINGS = (
 MAY_TIGHTEN = ("ask_seconds", "changed_definitions", "deny")
 USERS_ALONE = (
     ("background",),
-    ("chat",),
     ("daemon",),
     ("engines",),
-    ("http",),
     ("ledger",),
-    ("state",),
-    ("telemetry",),
+    ("recording",),
     ("workers",),
     ("output", "store"),
     ("security", "dot_names"),
@@ -79,7 +76,7 @@ INSTALLS = re.compile(r"(?:UV|PIP)_(?!\w*(?:AUTH|TOKEN|PASSWORD|USERNAME))\w*", 
 
 
 def not_for_projects(layer: Layer, root: Path) -> list[Problem]:
-    """Return what no project may say in its own directory *root*, whatever its user has set."""
+    """Return the settings that no project may make in its directory *root*, whatever its user has set."""
     return [
         *_secrets_elsewhere(layer, root),
         *_topics_outside(layer.node, root),
@@ -89,7 +86,7 @@ def not_for_projects(layer: Layer, root: Path) -> list[Problem]:
 
 
 def find_loosened(project: Node, user: Config) -> list[Problem]:
-    """Return what a project's settings try to loosen or to take from the user's hands."""
+    """Return the settings by which a project tries to loosen limits or override the user."""
     return [
         *_find_raised(project, user),
         *_less_strict(project, user),

@@ -18,7 +18,7 @@ from ot_sdk.redaction import SHORTEST, Redactor
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PUBLIC = frozenset({"HOME", "HOSTNAME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"})
-"""Variables that stand in half of all paths and are nobody's secret."""
+"""Variables that occur in half of all paths and are never secret."""
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 MODEL_KEYS = (
@@ -48,7 +48,7 @@ class IssuedSecrets:
         """Takes out all of them."""
 
     def of(self, *keys: str) -> list[Redactor]:
-        """Return what takes out the values under *keys*."""
+        """Return a redactor of the values under *keys*."""
         return [self._redactors[key] for key in keys if key in self._redactors]
 
     def add(self, key: str, name: str, values: Iterable[str]) -> None:

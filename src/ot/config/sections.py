@@ -26,16 +26,12 @@ class SettingsInvalid(Exception):
 
 
 def section_names() -> Collection[str]:
-    """Return the sections that plugins bring; a key of ours is never one."""
+    """Return the sections that plugins add; OneTool's own keys never are."""
     return [hook.name for hook in hooks.hooks(hooks.SETTINGS) if hook.name not in Config.model_fields]
 
 
 def section_model(name: str) -> type[BaseModel]:
-    """Return the model of the section *name*.
-
-    Raises:
-        ConfigError: Its plugin cannot be imported.
-    """
+    """Return the model of the section *name*; raise ConfigError if its plugin cannot be imported."""
     hook = hooks.hook_named(hooks.SETTINGS, name)
     assert hook, name
     try:

@@ -12,12 +12,14 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from ot import hooks
+
 NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*\Z")
 TOOL_NAME = re.compile(r"\A[a-zA-Z]\w*+\.[a-zA-Z]\w*+\Z")
 RESERVED = frozenset({"ot", "proj"}) | frozenset(dir(builtins)) | frozenset(keyword.kwlist)
 """Names that an alias may not take: a program would silently mean something else."""
 
-NO_PACK = "'{}' cannot be a pack's name: it is not a free Python name"
+NO_PACK = "'{}' cannot be a pack's name: it is not a Python name, or is taken"
 LINK_LOCAL = ("169.254.", "fe80:", "::ffff:169.254.", "fd00:ec2:")
 
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
@@ -87,13 +89,22 @@ def _tool_pattern(pattern: str) -> str:
     return pattern
 
 
+STORE_URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[\w./=-]*+)?+|file:///[^?#]++")
+
+
+def _is_store(url: str) -> bool:
+    scheme = url.partition("://")[0]
+    is_plugins = scheme not in ("s3", "file") and hooks.hook_named(hooks.STORES, f"results.{scheme}")
+    return not url or (".." not in url.split("/") and bool(is_plugins or STORE_URL.fullmatch(url)))
+
+
 def _is_inside(path: str) -> bool:
     parts = PurePosixPath(path)
     return bool(path) and not (parts.is_absolute() or path[0] == "~" or ".." in parts.parts or "\\" in path)
 
 
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
-AliasName = Annotated[str, fit(_is_free_name, "'{}' cannot be an alias: it is not a free Python name")]
+AliasName = Annotated[str, fit(_is_free_name, "'{}' cannot be an alias: it is not a Python name, or is taken")]
 ToolName = Annotated[str, fit(TOOL_NAME.fullmatch, "an alias must name a tool as pack.function, not '{}'")]
 SnippetName = Annotated[str, fit(NAME.match, "'{}' cannot be a snippet's name: use letters, digits and _")]
 ProjectName = Annotated[str, AfterValidator(_project_name)]
@@ -104,6 +115,9 @@ Directory = Annotated[
     str, fit(lambda path: not path or path[0] in "/~" or PurePath(path).is_absolute(), "'{}' must be an absolute path")
 ]
 WebAddress = Annotated[str, AfterValidator(server_address)]
+StoreAddress = Annotated[
+    str, fit(_is_store, "'{}' is not an address of a store: write s3://bucket/prefix or file:///directory")
+]
 InsidePath = Annotated[str, fit(_is_inside, "'{}' must be a path inside the .onetool directory, without '..'")]
 
 

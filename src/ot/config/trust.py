@@ -170,11 +170,11 @@ class Trust:
         return Before(record.time, Snapshot(project_dir, record.files, self._seen.read(directory, record.files)))
 
     def list(self) -> Mapping[Path, Record]:
-        """Return what is trusted, by directory."""
+        """Return the trusted projects, by directory."""
         return {Path(directory): record for directory, record in sorted(self._read()[0].projects.items())}
 
     def list_workspaces(self) -> Mapping[Path, TrustedWorkspace]:
-        """Return where servers may be started, by directory."""
+        """Return the directories in which servers may start."""
         return {Path(directory): record for directory, record in sorted(self._read()[0].workspaces.items())}
 
     def _read(self) -> tuple[_Book, tuple[str, ...]]:

@@ -44,7 +44,7 @@ class Seal:
     script: str = ""
 
     def changes(self, *, trees: bool = True) -> list[str]:
-        """Return what is not as it was trusted; without *trees* the large folders are not looked at."""
+        """Return the changes since it was trusted; without *trees* the large folders are not checked."""
         found = launcher_files(Path(self.directory), modules=self.modules, script=self.script, trees=trees)
         trusted = {name: text for name, text in self.files.items() if trees or not text.startswith(TREE)}
         return list(changes(trusted, found))

@@ -88,11 +88,7 @@ class YamlText:
         return self._first(iter([text]), wanted, [f"rename {'.'.join(path)} to {name}"])
 
     def add_item(self, path: Keys, item: str) -> YamlText:
-        """Return it with *item* at the end of the list at *path*.
-
-        Raises:
-            ConfigError: As for ``put``.
-        """
+        """Return it with *item* at the end of the list at *path*; raise ConfigError as ``put`` does."""
         items = [*(self.get(*path) or ()), item]
         node = _Nodes(self.text).value(path)
         if not isinstance(node, yaml.SequenceNode) or node.flow_style or not node.value:
@@ -103,11 +99,7 @@ class YamlText:
         return self._first(iter([added]), wanted, [f"add {item} to {'.'.join(path)}"])
 
     def remove_item(self, path: Keys, item: str) -> YamlText:
-        """Return it without *item* in the list at *path*.
-
-        Raises:
-            ConfigError: As for ``put``.
-        """
+        """Return it without *item* in the list at *path*; raise ConfigError as ``put`` does."""
         found: list[Any] = self.get(*path) or []
         if item not in found:
             return self
@@ -214,7 +206,7 @@ class YamlText:
             except (ConfigError, UnicodeError):
                 continue
         raise ConfigError(
-            "the file is written in a way that cannot be changed without harm, and was left as it is",
+            "the file cannot be edited safely as it is written, and was not changed",
             file=self.file,
             hint="do it by hand: " + " / ".join(by_hand),
         )
@@ -243,7 +235,7 @@ class _Nodes:
         return pair[0]
 
     def colon(self, path: Keys) -> int:
-        """Return where the colon behind the last key of *path* ends."""
+        """Return the end of the colon after the last key of *path*."""
         return self._text.index(":", self.key(path).end_mark.index) + 1
 
     def _pair(self, path: Keys) -> tuple[Any, Any] | None:
@@ -265,7 +257,7 @@ def _is_block(node: yaml.Node) -> bool:
 
 
 def _end(node: yaml.Node) -> int:
-    """Return where the last character of *node* stands, comments behind it not counted."""
+    """Return the position of the last character of *node*, not counting comments after it."""
     if isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
         key, value = node.value[-1]
         return max(key.end_mark.index, _end(value))

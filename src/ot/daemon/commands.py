@@ -32,11 +32,7 @@ class TypedCommand:
     """One command on a connection of its own: what it asks goes back to the terminal that it was typed at."""
 
     def __init__(self, header: Header, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Read what is asked from *header*.
-
-        Raises:
-            ClientRefused: It is malformed.
-        """
+        """Read what is asked from *header*, or raise ClientRefused if it is malformed."""
         try:
             asked: Any = json.loads(header.argv[1])
         except (ValueError, LookupError, RecursionError):
@@ -54,7 +50,7 @@ class TypedCommand:
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
     def state(self, workspace: Workspace) -> dict[str, Any]:
-        """Return what is to be known of it, as of a client's connection."""
+        """Return its state in the form of a client's connection."""
         cwd, runs = str(workspace.paths.cwd), workspace.open_runs
         return {"cwd": cwd, "client": f"onetool {self._name}", "since": self._since, "runs": runs}
 
@@ -78,7 +74,7 @@ class TypedCommand:
         self._over.set()
 
     async def drain(self, workspace: Workspace) -> None:
-        """Return when it has ended, or the time is over that open runs have when the server ends."""
+        """Wait until it has ended, or until open runs have used up their time to drain."""
         with suppress(TimeoutError):
             async with asyncio.timeout(workspace.picture.loaded.config.limits.drain_seconds):
                 await self._over.wait()

@@ -34,11 +34,7 @@ def body_bytes(prefix: bytes) -> int:
 
 
 def read_body(body: bytes) -> Header:
-    """Return the header whose bytes after the prefix are *body*.
-
-    Raises:
-        MalformedHeader: A field is missing.
-    """
+    """Return the header whose bytes after the prefix are *body*; raise MalformedHeader if a field is missing."""
     try:
         key, cwd, count, *rest = body.split(b"\0")
         number = int(count)

@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _detach(place: Place) -> int:
-    """Go on as nobody's child, with nothing of whoever started this; return where to tell that it listens."""
+    """Detach from whoever started this process; return where to report that it listens."""
     if os.fork():
         os._exit(0)
     os.setsid()

@@ -179,7 +179,7 @@ class SharedServer:
     # ---------------------------------------------------------------- what is known of it
 
     def state(self) -> dict[str, Any]:
-        """Return what ``onetool ps`` shows."""
+        """Return the data that ``onetool ps`` shows."""
         return {
             "build": installed_version(),
             "pid": os.getpid(),
@@ -208,7 +208,7 @@ class SharedServer:
     async def _be_watched(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         watching = asyncio.current_task()
         assert watching is not None
-        # Who watches does not keep the server: it ends when nobody else needs it.
+        # Watchers do not keep the server running: it ends when no other client needs it.
         self._clients.discard(watching)
         self._watching.add(watching)
         try:

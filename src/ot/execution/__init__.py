@@ -1,0 +1,1 @@
+"""The door to every tool: argument matching, policy, consent."""

@@ -48,18 +48,18 @@ class Accepted:
         return int in self.types and isinstance(value, float) and value.is_integer()
 
     def or_(self, other: Accepted | None) -> Accepted | None:
-        """Return what either takes; nothing when one of them takes everything."""
+        """Return the union of both; None if one of them accepts everything."""
         return other and Accepted(self.types + other.types, self.options + other.options)
 
 
 def read_accepted(tool: Tool) -> dict[str, Accepted]:
-    """Return what each parameter of *tool* takes, where that is certain."""
+    """Return the types that each parameter of *tool* accepts, if that is certain."""
     found = {} if tool.decorated else {parameter.name: _read_accepted(parameter) for parameter in tool.parameters}
     return {name: accepted for name, accepted in found.items() if accepted is not None}
 
 
 def require_fit(tool: Tool, arguments: Mapping[str, Any], accepted: Mapping[str, Accepted] | None = None) -> None:
-    """Return when *arguments* may be what the annotations ask for; only the outermost types are looked at.
+    """Check that *arguments* may fit the annotations; only the outermost types are checked.
 
     Whoever asks often keeps what ``read_accepted`` has found.
 
@@ -82,7 +82,7 @@ def may_take(parameter: Parameter, value: Any) -> bool:
 
 @lru_cache(maxsize=MAX_KEPT)
 def _read_accepted(parameter: Parameter) -> Accepted | None:
-    """Return what a parameter takes, where that is certain."""
+    """Return the types that a parameter accepts, if that is certain."""
     if not parameter.annotation or parameter.kind in ("args", "kwargs"):
         return None
     try:

@@ -78,7 +78,7 @@ def bind_arguments(
 
 
 def require_few(tool: Tool, count: int) -> None:
-    """Return when a call may have *count* arguments; ask before looking at them one by one.
+    """Check that a call may have *count* arguments; call this before reading them one by one.
 
     Raises:
         InvalidArguments: They are too many.
@@ -297,7 +297,7 @@ def _kind_of(value: Any) -> str:
 
 
 def choice_text(options: Sequence[Any], given: Any) -> str:
-    """Return that *given* is not one of *options*, and which of them was probably meant."""
+    """Say that *given* is not one of *options*, and which was probably meant."""
     shown = ", ".join(value_text(option) for option in options[:MAX_CHOICES])
     more = f" and {len(options) - MAX_CHOICES} more" if len(options) > MAX_CHOICES else ""
     texts = [option for option in options if isinstance(option, str)]
@@ -306,7 +306,7 @@ def choice_text(options: Sequence[Any], given: Any) -> str:
 
 
 def _none_of(context: Sequence[Sequence[Any]], depth: int, given: str) -> str:
-    """Return what each choice wanted, when all of them wanted another type, or what the first that fits found wrong."""
+    """Return the types that the choices wanted if all wanted another type, else what the best choice found wrong."""
     firsts = [errors[0] for errors in context if errors]
     of_right_type = [e for e in firsts if type(e.kind).__name__ != "Type" or len(e.instance_path) > depth]
     if not of_right_type:

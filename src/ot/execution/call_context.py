@@ -24,7 +24,7 @@ class LanguageModel(Protocol):
         ...
 
     def extract(self, text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what *text* asks for as an object that fits the JSON schema *schema*."""
+        """Ask the model for an object that fits the JSON schema *schema*."""
         ...
 
     async def aask(self, text: str) -> str:
@@ -46,7 +46,7 @@ type OpenModel = Callable[[], LanguageModel]
 
 def no_model() -> LanguageModel:
     """Stand in for the model where there is none."""
-    raise ChatError("there is no language model here: tools have one where OneTool serves them")
+    raise ChatError("no language model is available here: tools have one when OneTool runs them")
 
 
 class ModelOfRun:
@@ -87,7 +87,7 @@ class Approval(Protocol):
         ...
 
     async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str, advice: str) -> None:
-        """Return when the user allows this one call, told *why* it is doubtful; raise NotApproved.
+        """Ask the user to allow this one call, saying *why* it is doubtful; raise NotApproved unless they do.
 
         Where nobody can be asked, *advice* says what to do.
         """
@@ -110,7 +110,7 @@ class EffectsOfRun(Protocol):
 class CallForecast:
     """What is known of a call and of those like it that are to come: ``most`` is None where nobody can tell.
 
-    ``alone`` is a call that a model makes by itself, without a program.
+    ``alone`` is a call that a model makes by itself, without a program. ``file`` is the saved program of the line.
     """
 
     line: int | None = None
@@ -118,6 +118,7 @@ class CallForecast:
     waiting: int = 0
     most: int | None = 1
     alone: bool = False
+    file: str = ""
 
 
 @dataclass(slots=True, eq=False)

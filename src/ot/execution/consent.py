@@ -31,7 +31,7 @@ ARRIVAL_SECONDS = 0.1
 
 MAX_LINE = 200
 MAX_CALLS = 10_000
-"""What "always" comes to within one run, and the highest number that can be allowed."""
+"""What "always" allows within one run, and the highest number that can be allowed."""
 MAX_QUESTIONS = 20
 """A run that asks more often than this wears its user out until yes is said to anything."""
 MAX_QUESTION_BYTES = 64 << 10
@@ -125,7 +125,7 @@ class RunConsent:
         return "always" if said.always else "consent"
 
     async def require_again(self, tool: Tool, arguments: Mapping[str, Any], why: str, advice: str) -> None:
-        """Return when the user allows this one call, told *why* it is doubtful; a yes holds for no other.
+        """Ask the user to allow this one call, saying *why* it is doubtful; a yes covers no other.
 
         Raises:
             NotApproved: The user does not, or cannot be asked; then *advice* says what to do.
@@ -164,7 +164,7 @@ class RunConsent:
         return None if arguments.get("append") else await anyio.to_thread.run_sync(self._read_text, path)
 
     async def _interpret(self, tool: Tool, answer: Answer, offer: _Offer, made: int = 0, need: str = "") -> _Said:
-        """Return what the answer means; whatever is not clearly a yes is a no."""
+        """Interpret the answer; anything that is not clearly a yes is a no."""
         decision = answer.content.get("decision") if answer.action == "accept" else None
         up_to: Any = answer.content.get("up_to", offer.calls)
         if decision == "always" and self._always and not need:
@@ -186,7 +186,7 @@ class RunConsent:
 
 
 async def _foreseen(tool: Tool, context: CallContext) -> CallForecast:
-    """Return what is known of the calls to come, when those that come at once have come."""
+    """Return what is known about further calls, once the concurrent ones have arrived."""
     if context.foresee is None:
         return CallForecast(most=None)
     before, now = CallForecast(), context.foresee(tool.full_name, context.line)
@@ -197,7 +197,7 @@ async def _foreseen(tool: Tool, context: CallContext) -> CallForecast:
 
 
 async def agree_to_write(asked: AsksFirst, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> None:
-    """Return when the user agrees to the names that a call would write; an answer holds for the whole run.
+    """Ask the user to agree to the names that a call would write; the answer holds for the whole run.
 
     Raises:
         NotApproved: The user does not, or cannot be asked.
@@ -252,7 +252,7 @@ def consent_question(
     need: str = "",
     before: str | None = None,
 ) -> Question:
-    """Return what is asked: which tool, with what, from which line, how often, *why*, and what can be answered.
+    """Return the question: which tool, with what, from which line, how often, *why*, and the possible answers.
 
     *made* calls of it have been allowed and made; a yes allows *calls* where the number to come is not known. *before*
     is the text of the file that the call would write.
@@ -265,22 +265,23 @@ def consent_question(
     if why:
         lines.append(f"Mind that {why}.")
     if foreseen.line:
-        lines.append(f"Line {foreseen.line}: {quote_text(foreseen.text, MAX_LINE, redact)}")
+        of = f" of {foreseen.file}" if foreseen.file else ""
+        lines.append(f"Line {foreseen.line}{of}: {quote_text(foreseen.text, MAX_LINE, redact)}")
     offer = _offer(foreseen, calls, made)
     lines += _how_many(foreseen, offer, made)
-    # Arguments and the line were redacted as they were put in: the tool's own name is nobody's secret.
+    # Arguments and the line were redacted when they were added; the tool's own name is not a secret.
     schema = _schema(offer, always, server=always and tool.source.startswith(PROXY))
     return Question("\n".join(lines), schema, "consent", tool.full_name, arguments)
 
 
 def _still_to_come(foreseen: CallForecast, made: int) -> int | None:
-    """Return how many calls the program's text has left; None where it does not tell, or was wrong already."""
+    """Return how many calls the program's text has left; None if it does not show, or was wrong already."""
     left = None if foreseen.most is None else foreseen.most - made
     return None if left is None or left < 1 else max(left, foreseen.waiting)
 
 
 def _offer(foreseen: CallForecast, calls: int, made: int) -> _Offer:
-    """Return what a yes allows: all calls where their number is known, else *calls*, and at least those that wait."""
+    """Return how many calls a yes allows: all if their number is known, else *calls*, at least those that wait."""
     known = _still_to_come(foreseen, made)
     if known is None or known > MAX_CALLS:
         return _Offer(min(max(calls, foreseen.waiting), MAX_CALLS), MAX_CALLS)
@@ -288,7 +289,7 @@ def _offer(foreseen: CallForecast, calls: int, made: int) -> _Offer:
 
 
 def _how_many(foreseen: CallForecast, offer: _Offer, made: int) -> list[str]:
-    """Return what is known of the number of calls, and what a yes allows, as lines."""
+    """Describe the number of calls, and what a yes allows, as lines."""
     if offer.most == 1:
         return ["A yes allows this call."]
     known = _still_to_come(foreseen, made)
@@ -336,7 +337,7 @@ class OneQuestion:
                 too often.
         """
         if self._ask is None:
-            raise CannotAsk("nobody is there to answer")
+            raise CannotAsk("nobody is available to answer")
         _require_sendable(question)
         with self._deadline.pause():
             async with self._turn:
@@ -347,7 +348,7 @@ class OneQuestion:
 
 
 def _require_sendable(question: Question) -> None:
-    """Return when *question* has a form on a wire: found out later, it would end the connection, not the call."""
+    """Check that *question* can be encoded: found out later, this would end the connection, not just the call."""
     try:
         parts = [question.message, question.url, dict(question.schema)]
         size = len(json.dumps(parts, ensure_ascii=False).encode())

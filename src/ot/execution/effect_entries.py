@@ -44,7 +44,7 @@ class EffectEntries:
         self._why = ""
 
     async def write(self, effect: Effect, context: CallContext, *, again: bool = False) -> bool:
-        """Return when the call may be sent, and whether it is written down.
+        """Wait until the call may be sent, and return whether it is recorded.
 
         Unless it is to be sent *again* anyway, one that was sent before with an unknown end is asked about first.
 
@@ -77,7 +77,7 @@ class EffectEntries:
         self._ledger.record_end(effect, how, value if effect.start else None)
 
     async def settle(self) -> None:
-        """Return when it is written down how calls ended so far."""
+        """Wait until the ends of calls so far are recorded."""
         await self._ledger.settle()
 
 
@@ -94,7 +94,7 @@ class SummedEntries:
         self._first = asyncio.Lock()
 
     async def write(self, effect: Effect, context: CallContext) -> bool:
-        """Return when the call may be sent: what was done to a file can be seen, so nobody is asked about it again."""
+        """Wait until the call may be sent: what was done to a file can be seen, so nobody is asked again."""
         if effect.start:
             return await self._entries.write(effect, context, again=True)
         name = effect.tool.full_name
@@ -123,7 +123,7 @@ type Entries = EffectEntries | SummedEntries
 
 
 async def _agree_again(earlier: UnknownEffect, effect: Effect, context: CallContext) -> None:
-    """Return when a call may be sent that was sent before; of a tool without a mark the program is only told."""
+    """Wait until a call that was sent before may be sent again; for an unmarked tool the program is only told."""
     held = effect.tool
     if held.destructive or held.read_only is False:
         if context.consent is None:
@@ -135,7 +135,7 @@ async def _agree_again(earlier: UnknownEffect, effect: Effect, context: CallCont
 
 
 def how_failed(failure: ToolError) -> HowEnded:
-    """Return what the failure of a call that was sent says about its effect."""
+    """Return what a sent call's failure says about its effect."""
     if isinstance(failure, ResultTooLarge):
         return "done"
     surely = not failure.unknown if isinstance(failure, ServerUnavailable) else isinstance(failure, NOT_SENT)
@@ -143,7 +143,7 @@ def how_failed(failure: ToolError) -> HowEnded:
 
 
 def describe_earlier(earlier: UnknownEffect) -> str:
-    """Return what is known of the same call, made before."""
+    """Return what is known about the same call, made before."""
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(earlier.at))
     where = f" (run {earlier.run_id}" + (f", line {earlier.line})" if earlier.line else ")")
     return f"the same call was sent at {when}{where}, and whether it took effect is unknown"

@@ -44,7 +44,7 @@ class HeavyCalls:
     async def call(
         self, caller: Caller, here: Callable[[WorkAllowance], Awaitable[Any]], away: Callable[[], Awaitable[Any]]
     ) -> Any:
-        """Return what *here* comes to within its allowance, or else *away*; no change is made before that is known."""
+        """Return the result of *here* if its allowance suffices, else of *away*; nothing is changed before."""
         # Those who take turns are the clients of the user's own server, and the principals of a team's.
         who = caller.seat if caller.principal == os_user() else caller.principal
         async with self._here.turn(who):
@@ -60,7 +60,7 @@ class HeavyCalls:
             return await away()
 
     def little(self) -> WorkAllowance:
-        """Return what a call may do here without having a turn."""
+        """Return the allowance of a call that has no turn."""
         return WorkAllowance(HERE_WITH_HELPERS)
 
 

@@ -15,6 +15,9 @@ SETTLE_SECONDS = 0.5
 type HowEnded = Literal["done", "failed", "unknown"]
 """The tool did it; it said that it did not, or was never reached; nobody knows."""
 
+type NotMade = Literal["refused", "declined"]
+"""The policy or an approval forbids it; its user said no, or could not be asked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:
@@ -28,7 +31,7 @@ class Effect:
     """With no hint that is laxer than those its user approved."""
     arguments: Mapping[str, Any] = field(repr=False)
     allowed: str = ""
-    """What allowed it: a pattern of the policy, somebody's consent, or the tool's own word."""
+    """What allowed it: a pattern of the policy, a user's consent, or the tool's own hint."""
     start: int = 0
     """The number of the run's start, of a run in the background."""
     given_key: str = ""
@@ -43,7 +46,7 @@ class Effect:
 
 
 def call_key(run_id: str, start: int, call_id: int) -> str:
-    """Return what names a call that a run made."""
+    """Return the key of a call that a run made."""
     return f"{run_id}-{start}-{call_id}" if start else f"{run_id}-{call_id}"
 
 
@@ -61,7 +64,7 @@ class Ledger(Protocol):
     """Writes down what is sent and how it ended, so that "did it happen?" has an answer."""
 
     async def send(self, effect: Effect, *, again: bool = False) -> UnknownEffect | None:
-        """Return when it is written down that this call is about to be sent.
+        """Wait until it is recorded that this call is about to be sent.
 
         Unless it is to be sent *again* all the same, the same call of this principal whose effect is unknown is
         returned instead, and nothing is written.
@@ -80,7 +83,7 @@ class Ledger(Protocol):
         ...
 
     async def settle(self) -> None:
-        """Return when it is written down how calls ended so far; a ledger that takes long is not waited for."""
+        """Wait until the ends of calls so far are recorded, but not for a slow ledger."""
         ...
 
 
@@ -106,4 +109,10 @@ class EffectWatcher(Protocol):
 
     def note_end(self, effect: Effect, how: HowEnded) -> None:
         """Take note of how it ended; must be quick and must not raise."""
+        ...
+
+    def note_refused(
+        self, tool: Tool, caller: Caller, how: NotMade, arguments: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take note of a call that was not made; must be quick and must not raise."""
         ...

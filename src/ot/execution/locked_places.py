@@ -20,7 +20,7 @@ ABOVE = "npx, uv and similar launchers look there for a project to obey, above t
 
 
 def locked_places(paths: Paths, roots: Iterable[Path], code: Iterable[Path]) -> list[LockedPath]:
-    """Return what is locked whatever the servers and packs are; *code* is where the server's own packages lie."""
+    """Return the places that are always locked; *code* is where the server's own packages are."""
     on_path = paths.environ.get("PATH", "").split(os.pathsep)
     working = [Path(os.path.realpath(root)) for root in roots]
     return [

@@ -79,7 +79,7 @@ class ToolPolicy:
         self._by_name = lru_cache(maxsize=MAX_NAMES)(self._of_patterns)
 
     def verdict(self, tool: Tool, groups: frozenset[str] = NOBODYS) -> PolicyVerdict:
-        """Return what is to happen for a member of *groups*: what patterns say of the name, or else its own word.
+        """Return the verdict for a member of *groups*: that of the patterns, or else the tool's own hint.
 
         What patterns say of the tools whose permission it needs can be stricter than that, and never laxer.
         """
@@ -91,7 +91,7 @@ class ToolPolicy:
     def _of_patterns(
         self, name: str, needs: tuple[str, ...], groups: frozenset[str]
     ) -> tuple[PolicyVerdict | None, PolicyVerdict | None]:
-        """Return what the patterns of the name say, and what is said in one list with those of what it needs.
+        """Return the verdict of the name's patterns, and the verdict together with those of the tools it needs.
 
         The latter only where a pattern decides that does not match the name itself.
         """
@@ -137,7 +137,7 @@ def _own_word(tool: Tool) -> PolicyVerdict:
 
 
 def why(verdict: PolicyVerdict, tool: Tool) -> str:
-    """Return where *verdict* on *tool* comes from, in words."""
+    """Say where the *verdict* on *tool* comes from."""
     if verdict.pattern:
         return f"{verdict.rule}: {verdict.pattern!r}" + (
             f"; it needs the permission of {verdict.need}" if verdict.need else ""
@@ -189,7 +189,7 @@ def _reach(pieces: list[str], places: Iterable[int]) -> States:
 
 
 def _after(pieces: list[str], places: States, letter: str) -> States:
-    """Return where *letter* leads from *places*."""
+    """Return the places that *letter* leads to from *places*."""
     here = [place for place in places if place < len(pieces)]
     stay = [place for place in here if pieces[place].startswith("*")]
     steps = [place + 1 for place in here if place not in stay and fnmatchcase(letter, pieces[place])]

@@ -125,7 +125,7 @@ def _text_lines(text: str, redact: Redact) -> list[str]:
 
 
 def _difference(before: Any, after: Any, redact: Redact) -> list[str]:
-    """Return what is taken away and what is added, line by line."""
+    """Return the removed and the added lines."""
     if not isinstance(before, str) or not isinstance(after, str) or max(len(before), len(after)) > MAX_DIFFERENCE:
         return [f"    {brief_repr(before, MAX_VALUE, redact)}", f"    {brief_repr(after, MAX_VALUE, redact)}"]
     import difflib  # noqa: PLC0415 - few calls ask, and fewer show a difference

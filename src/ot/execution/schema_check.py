@@ -129,14 +129,14 @@ class SchemaCheck:
 
 
 def _require_constants(tool: Tool, arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Return when each argument that must be one exact word is that: nobody is asked about a call without it."""
+    """Check the arguments that must be one exact word: nobody is asked about a call without it."""
     for name, rule in schema.get("properties", {}).items():
         if "const" in rule and (given := arguments.get(name, UNSEEN)) is not UNSEEN and given != rule["const"]:
             raise invalid(tool, f"{name}: Input should be {rule['const']!r}")
 
 
 def build_validators(name: str, schema: Mapping[str, Any]) -> Validators | None:
-    """Return what checks the arguments of the tool *name*, or nothing when that cannot be made of its *schema*."""
+    """Return validators of the arguments of the tool *name*, or None if its *schema* allows none."""
     built = validators_of(schema)
     if isinstance(built, Validators):
         return built
@@ -145,7 +145,7 @@ def build_validators(name: str, schema: Mapping[str, Any]) -> Validators | None:
 
 
 def validators_of(schema: Mapping[str, Any]) -> Validators | str:
-    """Return what checks *schema* and looks nothing up elsewhere, or why that cannot be made of it."""
+    """Return a validator of *schema* that looks up nothing elsewhere, or why there is none."""
     # What a schema calls itself is not asked: an unknown address there is no reason to check nothing.
     named = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}
     counter = _Unfolding(named)

@@ -19,6 +19,7 @@ from ot.execution.call_context import CallTool, LanguageModel, OpenModel, Told, 
 from ot.execution.caller import Caller
 from ot.files.path_guard import PathGuard
 from ot.files.run_writes import RunWrites, writes_of_run
+from ot.notes.kept_notes import OpenNotes
 from ot.registry.tool_registry import ToolRegistry
 from ot_sdk.host import current_key
 
@@ -34,11 +35,7 @@ class WorkAllowance:
     left: float
 
     def spend(self, cost: float) -> None:
-        """Take off what the next step costs.
-
-        Raises:
-            TooMuchHere: There is not so much left.
-        """
+        """Take off what the next step costs; raise TooMuchHere if there is not so much left."""
         self.left -= cost
         if self.left < 0:
             raise TooMuchHere
@@ -68,19 +65,21 @@ class ToolContext:
     """Calls another tool through the door of the same run."""
     writes: RunWrites = field(default_factory=RunWrites, repr=False)
     """What the run may still write."""
+    open_notes: OpenNotes | None = field(default=None, repr=False)
+    """Opens the notes that processes of one server share; None: there are none."""
     allowance: WorkAllowance | None = None
     """What the call may do in this process before another carries it out; None: all of it."""
     plan: Any = None
     """What a helper has found out for this call, which has only to do it now; None: it has not been asked."""
 
     def data_dir(self, pack: str) -> Path:
-        """Return where the bundled pack *pack* may keep what is to last, for this caller alone; it need not be there.
+        """Return the directory for lasting data of the bundled pack *pack* and this caller; it may not exist yet.
 
         Raises:
             OSError: There is no such place here.
         """
         if self.user_dir is None:
-            raise OSError(f"there is no place for what {pack} keeps: it has one where OneTool serves it")
+            raise OSError(f"{pack} has no storage here: it has one when OneTool runs it")
         return place_of(self.caller.principal, self.user_dir / "data" / pack)
 
     @property
@@ -148,7 +147,7 @@ def enter(context: ToolContext, call: AwaitedCall) -> None:
 
 
 def wait_in_thread[T](work: Callable[..., Awaitable[T]], *args: Any) -> T:
-    """Return what *work* comes to, for a plain function in its thread; when its call is given up, so is the work.
+    """Return the result of *work*, for a plain function in its thread; cancelling the call cancels the work.
 
     Raises:
         RuntimeError: No tool call is running in this thread.

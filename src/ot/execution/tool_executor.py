@@ -46,7 +46,7 @@ REDACTED = (
     "the call may change something: it would write that text in the secret's place. Send only what is to be changed"
 )
 
-OT_EFFECTS = frozenset(("ot.background",))
+OT_EFFECTS = frozenset(("ot.background", "ot.undo"))
 """Of the ``ot`` pack, what must not be done twice without anybody knowing."""
 
 
@@ -149,11 +149,11 @@ class ToolExecutor:
         return await self._call_and_record(tool.full_name, lambda: tool, (), arguments, context, note, entries)
 
     def sum_entries(self) -> SummedEntries:
-        """Return what sums up the entries of one run's file calls."""
+        """Return the summary entries of one run's file calls."""
         return SummedEntries(self._entries)
 
     async def settle(self) -> None:
-        """Return when it is written down how calls ended so far: whoever reads a reply may rely on it."""
+        """Wait until the ends of calls so far are recorded: a reader of the reply may rely on that."""
         await self._entries.settle()
 
     async def _call_and_record(
@@ -220,14 +220,14 @@ class ToolExecutor:
                 end_span(record)
 
     def verdict(self, tool: Tool, groups: frozenset[str] = NOBODYS) -> PolicyVerdict:
-        """Return what the policy says of a call of *tool* by a member of *groups*.
+        """Return the policy's verdict on a call of *tool* by a member of *groups*.
 
-        Of its own hints, none counts that is laxer than those approved.
+        Hints of its own that are laxer than the approved ones do not count.
         """
         return self._policy.verdict(self._as_approved(tool), groups)
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
-        """Return when *tool* can be called, without calling it; installing and starting have their own deadlines.
+        """Make *tool* callable without calling it; installing and starting have their own deadlines.
 
         Raises:
             ToolError: It cannot be installed or started.
@@ -235,7 +235,7 @@ class ToolExecutor:
         await self._backends[tool.backend].prepare(tool, context)
 
     def _facts(self, tool: Tool) -> _ToolFacts:
-        """Return what is known of *tool* for good: found at its first call, not at each."""
+        """Return the fixed facts about *tool*: worked out at its first call, not at each."""
         known = self._known.get(id(tool))
         if known is None:
             if len(self._known) >= MAX_NAMES:
@@ -251,7 +251,7 @@ class ToolExecutor:
         Here and below, *held* is the tool with no hint that is laxer than those approved.
         """
         tool = known.tool
-        verdict = self._require_allowed(tool, held, context.caller.groups)
+        verdict = self._require_allowed(tool, held, context.caller)
         if not args and kwargs.keys() <= known.names and known.required <= kwargs.keys():  # as most calls are
             arguments = dict(kwargs)
         else:
@@ -271,12 +271,17 @@ class ToolExecutor:
             held, verdict, arguments, context
         )
 
-    def _require_allowed(self, tool: Tool, held: Tool, groups: frozenset[str]) -> PolicyVerdict:
-        verdict = self._policy.verdict(held, groups)
-        if verdict.action == "deny":
-            raise ToolDenied(tool.full_name, verdict.pattern, verdict.rule, verdict.need)
-        if self._require_approved:
-            self._require_approved(tool)
+    def _require_allowed(self, tool: Tool, held: Tool, caller: Caller) -> PolicyVerdict:
+        verdict = self._policy.verdict(held, caller.groups)
+        try:
+            if verdict.action == "deny":
+                raise ToolDenied(tool.full_name, verdict.pattern, verdict.rule, verdict.need)
+            if self._require_approved:
+                self._require_approved(tool)
+        except ToolError:
+            if self._audit:
+                self._audit.note_refused(held, caller, "refused")
+            raise
         return verdict
 
     def _bind(
@@ -295,7 +300,7 @@ class ToolExecutor:
         Returns whether that is so whatever hints of the tool its user approves.
         """
         held = self._as_approved(tool)
-        self._require_allowed(tool, held, caller.groups)
+        self._require_allowed(tool, held, caller)
         bound = self._bind(tool, held, args, kwargs, lambda text: None)
         await self._schemas.check(tool, bound, [name for name, value in bound.items() if not is_seen(value)])
         return bound.keys() >= kwargs.keys()
@@ -303,14 +308,19 @@ class ToolExecutor:
     async def _ask_consent(
         self, held: Tool, verdict: PolicyVerdict, arguments: Mapping[str, Any], context: CallContext
     ) -> str:
-        """Return how the user has agreed, and who that is; nothing for a call that needs no question."""
+        """Return how the user agreed, and who; nothing for a call that needs no question."""
         if verdict.action == "allow":
             return ""
         if agreed := _agreed_for.get().get(held.full_name):
             return agreed
-        if context.consent is None:
-            raise NotApproved(held.full_name, f"it asks first. {how_to_allow(verdict.need or held.full_name)}")
-        how = await context.consent.require(held, arguments, context, verdict.need)
+        try:
+            if context.consent is None:
+                raise NotApproved(held.full_name, f"it asks first. {how_to_allow(verdict.need or held.full_name)}")
+            how = await context.consent.require(held, arguments, context, verdict.need)
+        except ToolError:
+            if self._audit:
+                self._audit.note_refused(held, context.caller, "declined", arguments)
+            raise
         return f"{how} of {context.caller.principal}"
 
     async def _record_and_send(
@@ -369,7 +379,7 @@ class ToolExecutor:
         context.clock, context.deadline, context.key = clock, time.monotonic() + seconds, key
         backend = self._backends[tool.backend]
         begin: Callable[[Tool, dict[str, Any], CallContext], Begun] | None = getattr(backend, "begin", None)
-        # Else a task of its own: a tool that ignores its cancellation is left behind, the run is not held up.
+        # Else in its own task: a tool that ignores its cancellation is abandoned, and the run is not held up.
         task = begin(tool, arguments, context) if begin else eager_task(backend.call(tool, arguments, context))
         try:
             if not task.done():
@@ -429,12 +439,12 @@ def _holds_mark(arguments: Mapping[str, Any]) -> bool:
     try:
         # Written out at once, and never read: to walk over a million parts would hold up everybody.
         return MARK.encode() in pickle.dumps(arguments)
-    except (pickle.PicklingError, AttributeError, TypeError):  # somebody's own objects, in the same process
+    except (pickle.PicklingError, AttributeError, TypeError):  # the caller's own objects, in the same process
         return MARK in repr(arguments)
 
 
 def _with_agreement(call: CallTool, agreed: Mapping[str, str]) -> CallTool:
-    """Return what calls tools as *call* does, with no question for those that are *agreed* to."""
+    """Return a function that calls tools as *call* does, without asking about those in *agreed*."""
 
     async def call_agreed(pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         # Set for that one call: what another tool begins meanwhile may outlive it.
@@ -465,12 +475,12 @@ def _log_call(record: CallRecord, message: str, arguments: Mapping[str, Any], va
 
 
 async def _wait(task: Begun, clock: Deadline, seconds: float) -> None:
-    """Return when *task* has ended or its time is over; a cancellation reaches whoever waits, and not the task."""
+    """Wait until *task* has ended or its time is over; cancelling the wait does not cancel the task."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def wake(task: Begun | None = None) -> None:
         if task and not task.cancelled():
-            task.exception()  # of a call whose run was cancelled nobody else takes it, which would be told as a fault
+            task.exception()  # if the run was cancelled, nobody else retrieves it, which asyncio would report
         if not ended.done():
             ended.set_result(None)
 

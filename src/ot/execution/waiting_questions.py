@@ -120,7 +120,7 @@ class WaitingQuestions:
             if self._server:
                 return
             if not can_tell_persons():
-                raise CannotAsk("this system does not tell who is at a terminal")
+                raise CannotAsk("this system cannot say who is at a terminal")
             try:
                 self._path, listener = _bind_socket()
             except (OSError, Unshared) as error:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Literal, Self
 
 from ot.files.no_links import DIRECTORY, NO_LINK, NO_WAIT, READ, close_if_refused, open_real_directory
+from ot.files.path_state import EMPTY, NOTHING, PathState, look_at, state_of_file
 from ot.files.private_file import replacing
 from ot.files.protected_paths import ENVIRONMENT, ProtectedPaths, fold
+from ot.files.run_images import After
 from ot.files.run_writes import current_writes
 
 FileType = Literal["file", "directory", "link", "other"]
@@ -20,10 +23,11 @@ FileType = Literal["file", "directory", "link", "other"]
 _TYPES: dict[int, FileType] = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
 _MODES = {kind: mode for mode, kind in _TYPES.items()} | {"other": stat.S_IFIFO}
 _PASS_THROUGH = DIRECTORY | getattr(os, "O_PATH", 0)
-_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_LINK | NO_WAIT
 _REPOSITORIES = ("HEAD", "objects", "refs"), ("HEAD", "commondir")
 """What makes git take a directory for a repository."""
 BUFFER = 8192
+MOST_FILLED = 1 << 24
+"""How long a file may be made by zeros of which an undo still knows what it holds."""
 _WHY_GIT = "with it git would take the directory for a repository, whose settings run commands"
 
 
@@ -103,7 +107,8 @@ class GuardedDirectory:
         """
         self._require_writable((*self._path_of(name), *map(fold, below)))
         _refuse(self._makes_repository(name))
-        os.mkdir(name, dir_fd=self._fd)
+        with self._keep(name, lambda state, data: PathState("directory"), is_new=True):
+            os.mkdir(name, dir_fd=self._fd)
         if why := self._makes_repository(name):
             # Another program made the rest meanwhile.
             os.rmdir(name, dir_fd=self._fd)
@@ -117,7 +122,7 @@ class GuardedDirectory:
             raise PermissionError("nothing is written to a git repository: its hooks and settings run commands")
 
     def link_target(self, name: str) -> str | None:
-        """Return what the link *name* says, or nothing when it is not a link."""
+        """Return the target of the link *name*, or nothing if it is not a link."""
         try:
             return os.readlink(name, dir_fd=self._fd)
         except OSError:
@@ -129,12 +134,12 @@ class GuardedDirectory:
         return self._stat(name)
 
     def status(self, name: str) -> Status:
-        """Return what *name* is."""
+        """Return the status of *name*."""
         found = self.stat(name)
         return Status(_TYPES.get(stat.S_IFMT(found.st_mode), "other"), found.st_size, found.st_mtime)
 
     def entries(self, read_name: Callable[[], None] | None = None, *, hidden: bool = False) -> list[DirectoryEntry]:
-        """Return what the directory holds, by name, without the *hidden*: what none may read or could name.
+        """Return the directory's entries by name, without the *hidden*: those that none may read or could name.
 
         For each name *read_name* is called, which may raise.
         """
@@ -183,34 +188,65 @@ class GuardedDirectory:
         return os.fdopen(fd, "rb", BUFFER)  # with a size, Python does not look for a terminal
 
     @contextmanager
-    def replace_file(self, name: str) -> Generator[BinaryIO]:
+    def replace_file(self, name: str, mode: int | None = None) -> Generator[BinaryIO]:
         """Give a file that takes the place of *name* when the block ends, or vanishes when it fails.
 
-        Another name of an old file, a hard link, keeps the old content.
+        Another name of an old file, a hard link, keeps the old content. *mode* is for an undo, which may give more
+        permissions than the file has.
         """
         before = self._writable(name)
-        with replacing(Path(name), 0o600 if before else 0o666, dir_fd=self._fd) as file:
+        fresh_mode = 0o666 if before is None and mode is None else 0o600
+
+        def around(file: BinaryIO) -> AbstractContextManager[None]:
+            return self._keep(name, lambda state, data: state_of_file(file))
+
+        with replacing(Path(name), fresh_mode, dir_fd=self._fd, around=around) as file:
             yield file
-            if before:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            elif before:
                 _keep_owner_and_mode(file, before)
         if before is None and (why := self._makes_repository(name)):
             # Another program made the rest meanwhile.
             os.unlink(name, dir_fd=self._fd)
             raise PermissionError(why)
 
-    def append_file(self, name: str) -> BinaryIO:
-        """Return the file *name*, created if need be, open for writing at its end.
+    @contextmanager
+    def append_file(self, name: str) -> Generator[BinaryIO]:
+        """Give a buffer whose bytes are added to the file *name*, created if need be, at the end of the block.
 
         Raises:
             PermissionError: It may not be written, or the file has other names, which may be protected.
         """
-        self._writable(name)
-        fd = os.open(name, _APPEND, 0o666, dir_fd=self._fd)
-        with close_if_refused(fd) as found:
-            _refuse(self._makes_repository(name))
-            _check_regular(found)
-            _refuse("it has other names (hard links); write it whole instead" if found.st_nlink > 1 else "")
-        return os.fdopen(fd, "ab")
+        fd = self.open_in_place(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        with os.fdopen(fd, "ab") as file, BytesIO() as buffer:
+            yield buffer
+            self.write_in_place(name, file, buffer.getvalue())
+
+    def write_in_place(self, name: str, file: BinaryIO, data: bytes, at: int | None = None) -> int:
+        """Write *data* into *file*, opened in place as *name*, at a place or at its end; return its size then."""
+        images, fd = current_writes().images, file.fileno()
+        end = os.fstat(fd).st_size
+        if at is not None and at > end:
+            self.resize(name, fd, at)
+        start = end if at is None else at
+        with images.write_in_place(self._fd, name, start, data) if images else nullcontext():
+            if at is not None:
+                file.seek(at)
+            file.write(data)
+            file.flush()
+        return os.fstat(fd).st_size
+
+    def resize(self, name: str, fd: int, size: int) -> None:
+        """Cut the file that was opened in place as *name*, or make it longer."""
+
+        def after(state: PathState, data: bytes | None) -> PathState:
+            data = data if size else b""
+            held = None if data is None or size > MOST_FILLED else data[:size].ljust(size, b"\0")
+            return state._replace(size=size, content="").with_hash(held)
+
+        with self._keep(name, after, reads=True):
+            os.ftruncate(fd, size)
 
     def open_in_place(self, name: str, flags: int) -> int:
         """Return a descriptor of the file *name*, open for writing where it is, with these *flags* of ``os.open``.
@@ -222,17 +258,19 @@ class GuardedDirectory:
         if before and before.st_nlink > 1 and flags & os.O_TRUNC:
             with self.replace_file(name):  # its other names keep what it held
                 pass
-        fd = os.open(name, (flags & ~os.O_TRUNC) | NO_LINK | NO_WAIT, 0o666, dir_fd=self._fd)
+        made = nullcontext() if before else self._keep(name, lambda state, data: EMPTY, is_new=True)
+        with made:
+            fd = os.open(name, (flags & ~os.O_TRUNC) | NO_LINK | NO_WAIT, 0o666, dir_fd=self._fd)
         with close_if_refused(fd) as found:
             _refuse(self._makes_repository(name) if before is None else "")
             _check_regular(found)
             _refuse("it has other names (hard links); write it whole instead" if found.st_nlink > 1 else "")
-            if flags & os.O_TRUNC:
-                os.ftruncate(fd, 0)
+            if flags & os.O_TRUNC and found.st_size:
+                self.resize(name, fd, 0)
         return fd
 
     def require_changeable(self, name: str) -> os.stat_result:
-        """Return what *name* is, if it may be moved or removed; a directory's content is not looked at."""
+        """Return the status of *name* if it may be moved or removed; a directory's content is not checked."""
         _refuse(self._protected.why_not_write(self._path_of(name)))
         _refuse("it is an allowed directory itself" if name == "." else "")
         return self._stat(name)
@@ -242,17 +280,28 @@ class GuardedDirectory:
 
         Directories are never renamed: whoever has one open relies on where it lies.
         """
-        _check_regular(self.require_changeable(name))
-        there = target._writable(new)
+        found, there = _check_regular(self.require_changeable(name)), target._writable(new)
         if there and not overwrite:
             raise FileExistsError(f"{new!r} exists")
-        os.rename(name, new, src_dir_fd=self._fd, dst_dir_fd=target._fd)
+        if there and os.path.samestat(found, there):
+            return  # of one file under two names the system renames nothing
+        images = current_writes().images
+
+        def after(state: PathState, data: bytes | None) -> PathState:
+            # What could not be kept of the one is now in the other alone: no undo must take it for the run's own.
+            is_lost = images is None or images.is_lost(self._fd, name)
+            return PathState("file") if is_lost else look_at(self._fd, name)[0]
+
+        with self._keep(name, lambda state, data: NOTHING), target._keep(new, after):
+            os.rename(name, new, src_dir_fd=self._fd, dst_dir_fd=target._fd)
         if there is None and (why := target._makes_repository(new)):
             os.rename(new, name, src_dir_fd=target._fd, dst_dir_fd=self._fd)
             raise PermissionError(why)
 
-    def change(self, name: str, mode: int | None, times: tuple[int, int] | None) -> None:
+    def change(self, name: str, mode: int | None, times: tuple[int, int] | None = None, *, widen: bool = False) -> None:
         """Take permissions from a file or directory that may be written, or change its times, in nanoseconds.
+
+        Only an undo may *widen* what it has.
 
         Raises:
             PermissionError: It may not be written, it is something else, or *mode* would give more than it has.
@@ -263,24 +312,40 @@ class GuardedDirectory:
             if not stat.S_ISDIR(found.st_mode):
                 _check_regular(found)
                 _refuse("it has other names (hard links)" if found.st_nlink > 1 else "")
-            more = mode is not None and mode & 0o7777 & ~found.st_mode
+            more = mode is not None and not widen and mode & 0o7777 & ~found.st_mode
             _refuse(
                 "a program cannot give a file more permissions than it has; shutil.copyfile copies without them"
                 if more
                 else ""
             )
             if mode is not None and mode & 0o7777 != stat.S_IMODE(found.st_mode):
-                os.fchmod(fd, mode & 0o7777)
+                with self._keep(name, lambda state, data: state.with_hash(data)._replace(mode=mode & 0o7777)):
+                    os.fchmod(fd, mode & 0o7777)
             if times is not None:
                 os.utime(fd, ns=times)
         os.close(fd)
 
     def remove(self, name: str) -> None:
         """Remove the file, the link or the empty directory *name*."""
-        if stat.S_ISDIR(self.require_changeable(name).st_mode):
-            os.rmdir(name, dir_fd=self._fd)
-        else:
-            os.unlink(name, dir_fd=self._fd)
+        is_directory = stat.S_ISDIR(self.require_changeable(name).st_mode)
+        with self._keep(name, lambda state, data: NOTHING):
+            if is_directory:
+                os.rmdir(name, dir_fd=self._fd)
+            else:
+                os.unlink(name, dir_fd=self._fd)
+
+    def make_link(self, name: str, target: str) -> None:
+        """Make the symbolic link *name* once more, as an undo does; no program makes one."""
+        self._require_writable(self._path_of(name))
+        with self._keep(name, lambda state, data: PathState("link", content=target)):
+            os.symlink(target, name, dir_fd=self._fd)
+
+    def _keep(
+        self, name: str, after: After, *, reads: bool = False, is_new: bool = False
+    ) -> AbstractContextManager[None]:
+        """Keep what *name* is, for an undo of the run; the block makes of it what comes *after*."""
+        images = current_writes().images
+        return images.change(self._fd, name, after, reads=reads, is_new=is_new) if images else nullcontext()
 
     def _path_of(self, name: str) -> tuple[str, ...]:
         return self._folded if name == "." else (*self._folded, fold(name))

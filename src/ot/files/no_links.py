@@ -17,7 +17,7 @@ NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 # Without O_NONBLOCK, opening a named pipe that was put in a file's place would hang for ever.
 NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 READ = os.O_RDONLY | NO_WAIT
-CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | NO_WAIT
+CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINK | NO_WAIT
 DIRECTORY = READ | getattr(os, "O_DIRECTORY", 0) | NO_LINK
 _WRITES = os.O_WRONLY | os.O_RDWR
 BY_DESCRIPTOR = os.open in os.supports_dir_fd and bool(NO_LINK)
@@ -46,7 +46,7 @@ def path_of_descriptor(fd: int) -> str:
 
 @cache
 def _openat2() -> tuple[Any, Any, int, bytes]:
-    """Return what calls Linux's openat2, and what it is given to pass through directories and follow no link."""
+    """Return a caller of Linux's openat2, and its arguments for passing through directories without following links."""
     import ctypes  # noqa: PLC0415 - only who reaches files needs it
     import struct  # noqa: PLC0415
 
@@ -141,7 +141,7 @@ def close_if_refused(fd: int) -> Generator[os.stat_result]:
 
 
 def require_regular(found: os.stat_result, path: Path | str) -> None:
-    """Return when *found*, which was opened at *path*, is a regular file; raise OSError when it is anything else."""
+    """Check that *found*, which was opened at *path*, is a regular file; raise OSError when it is anything else."""
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
 

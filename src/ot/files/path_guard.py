@@ -36,7 +36,7 @@ class FoundPath:
 
     @classmethod
     def of(cls, fd: int) -> Self:
-        """Return what *fd* has open."""
+        """Return the path of the file that *fd* has open."""
         found = os.fstat(fd)
         return cls(path_of_descriptor(fd), (found.st_dev, found.st_ino))
 
@@ -107,7 +107,7 @@ class PathGuard:
         return (*self.locked(), *(LockedPath(path, "it belongs to a server") for path in self.shown))
 
     def find_file(self, path: str) -> FoundPath:
-        """Return where the regular file at *path* is, for another process to open that one and no other."""
+        """Return where the regular file at *path* is, so that another process can open exactly that one."""
         with self.open_for_reading(path) as file:
             return FoundPath.of(file.fileno())
 
@@ -136,10 +136,11 @@ class PathGuard:
         with self._place(path, file=True, write=True) as (directory, name), directory.replace_file(name) as file:
             yield file
 
-    def open_for_appending(self, path: str | os.PathLike[str]) -> BinaryIO:
-        """Return the file at *path*, created with its directories if need be, open for writing at its end."""
-        with self._place(path, file=True, write=True) as (directory, name):
-            return directory.append_file(name)
+    @contextmanager
+    def open_for_appending(self, path: str | os.PathLike[str]) -> Generator[BinaryIO]:
+        """Give a buffer for what is added to the file at *path*, created with its directories if need be."""
+        with self._place(path, file=True, write=True) as (directory, name), directory.append_file(name) as buffer:
+            yield buffer
 
     def open_directory(self, path: str | os.PathLike[str]) -> GuardedDirectory:
         """Return the directory at *path*, open; the caller closes it."""
@@ -147,12 +148,12 @@ class PathGuard:
             return directory.child(name)
 
     def status(self, path: str | os.PathLike[str]) -> Status:
-        """Return what is at *path*; links are followed as far as they stay inside."""
+        """Return the status of *path*; links are followed as far as they stay inside."""
         with self._place(path) as (directory, name):
             return directory.status(name)
 
     def absolute(self, path: str) -> Path:
-        """Return where *path*, as a program gives it, leads without following links; nothing is looked at.
+        """Return the absolute form of a program's *path*, without following links or touching the disk.
 
         Raises:
             TypeError, ValueError: The system can have no such path.
@@ -177,7 +178,7 @@ class PathGuard:
         return protected.why_not_write(folded) if write else protected.why_not_read(folded)
 
     def require_agreed(self, paths: Iterable[str], below: Sequence[str] = ("",)) -> None:
-        """Return when *paths*, or what is to come *below* each, may be written: for calls that write several files.
+        """Check that *paths*, or files *below* each, may be written: for calls that write several files.
 
         Raises:
             PermissionError: One of them may not be.
@@ -220,7 +221,7 @@ class PathGuard:
         text = _check_text(path)
         try:
             if file and text.endswith(("/", "/.", "/..")):
-                raise IsADirectoryError("a path that ends so names a directory")
+                raise IsADirectoryError("a path that ends in '/' names a directory, not a file")
             with _Walk(self._bounds) as walk:
                 yield walk.to(text, write=write, make=write and make, follow=follow and not write)
         except OSError as error:
@@ -340,7 +341,7 @@ class _Walk:
     def _follow(self, target: str) -> tuple[str, ...]:
         self._links += 1
         if self._links > MAX_LINKS:
-            raise PermissionError(f"it leads through more than {MAX_LINKS} symbolic links")
+            raise PermissionError(f"too many symbolic links (more than {MAX_LINKS})")
         return self._start(_parts(target)) if target.startswith("/") else _parts(target)
 
     def _enter(self, name: str, below: Iterable[str], *, make: bool) -> None:
@@ -380,7 +381,7 @@ def _check_text(path: str | os.PathLike[str]) -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise ValueError(f"{_quote_path(text)} is not a path: it holds half a character (a lone surrogate)") from None
+        raise ValueError(f"{_quote_path(text)} is not a path: it holds an unpaired surrogate") from None
     if size > MAX_PATH_BYTES or any(len(name.encode()) > MAX_NAME_BYTES for name in text.split("/")):
         limits = f"{MAX_PATH_BYTES:,} bytes, {MAX_NAME_BYTES} between slashes"
         raise ValueError(f"{_quote_path(text)} is too long for a path (at most {limits})")

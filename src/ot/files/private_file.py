@@ -6,8 +6,8 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +18,7 @@ if sys.platform != "win32":
     import fcntl
 
 ATTEMPTS = 3
+type Around = Callable[[BinaryIO], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +78,23 @@ def write_private(path: Path, text: str, mode: int = 0o600, *, below: Path | Non
 
 
 @contextmanager
-def replacing(path: Path, mode: int = 0o600, *, dir_fd: int | None = None) -> Generator[BinaryIO]:
-    """Give a file that takes the place of *path* when the block ends, or vanishes when it fails."""
+def replacing(
+    path: Path, mode: int = 0o600, *, dir_fd: int | None = None, around: Around = lambda file: nullcontext()
+) -> Generator[BinaryIO]:
+    """Give a file that takes the place of *path* when the block ends, or vanishes when it fails.
+
+    What *around* makes of the file, all of it written, is entered around the moment in which it takes that place.
+    """
     fresh = path.with_name(f".tmp.{secrets.token_hex(8)}")
     fd = os.open(fresh, CREATE, mode, dir_fd=dir_fd)
     try:
-        with os.fdopen(fd, "wb") as file:
+        with os.fdopen(fd, "w+b") as file:
             yield file
             # Its content must be on disk before its name is.
             file.flush()
             os.fsync(fd)
-        os.replace(fresh, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+            with around(file):
+                os.replace(fresh, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
     except BaseException:
         with suppress(OSError):
             os.unlink(fresh, dir_fd=dir_fd)

@@ -293,11 +293,15 @@ class ProtectedPaths:
         locked: FindLocked,
         harmless: Iterable[str] = (),
     ) -> None:
-        """Resolve what is protected, because real places are compared."""
+        """Resolve the roots, because real places are compared; the others are resolved when a path is asked about."""
         self._more_harmless = tuple(harmless)
         self._roots, self._shown = tuple(map(_names, roots)), tuple(map(_names, shown))
-        self._hidden = {path: _names(path) for path in hidden}
+        self._hidden_places = tuple(hidden)
         self._find_locked = locked
+
+    @cached_property
+    def _hidden(self) -> dict[Path, Names]:
+        return {path: _names(path) for path in self._hidden_places}
 
     @cached_property
     def _locked(self) -> tuple[tuple[Names, LockedPath], ...]:

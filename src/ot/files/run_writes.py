@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from threading import Lock
 
 from ot.files.protected_paths import Names, UnknownPlace
+from ot.files.run_images import RunImages
 
 MAX_BYTES = 256 << 20
 MAX_SHOWN = 300
@@ -41,15 +43,40 @@ def _end_of(path: str) -> str:
 class RunWrites:
     """Counts what a run writes, and knows what may be written in it beyond the ordinary."""
 
+    _images: RunImages | None = None
+    _is_over = False
+
     def __init__(self, most: int = MAX_BYTES) -> None:
         """Allow *most* bytes."""
         self._most = self._left = most
+        self.take_room: Callable[[int], None] = lambda size: None
+        """Raises OSError where there is no room for so much more."""
         self.answers: dict[Names, str] = {}
         """Why the user does not agree to unknown places, by their real paths; empty for those agreed to."""
         self.asking = asyncio.Lock()
+        self.make_images: Callable[[], RunImages | None] = lambda: None
+        """Returns what keeps the run's images, once it changes something."""
+        self._lock = Lock()
+
+    @property
+    def images(self) -> RunImages | None:
+        """Keeps what was there before the run changed it, for an undo; None: nothing is kept."""
+        with self._lock:  # calls change files on several threads
+            if self._images is None and (images := self.make_images()):
+                self._images = images
+                if self._is_over:  # a call that was given up changes something late
+                    images.close()
+            return self._images
+
+    def close(self) -> None:
+        """Let go of what keeps images: the run is over."""
+        with self._lock:
+            self._is_over = True
+            if self._images:
+                self._images.close()
 
     def spend(self, size: int) -> None:
-        """Count *size* bytes that are about to be written; what a file grows by without data counts too.
+        """Count *size* bytes that are about to be written, or 0 for a new name; growth without data counts too.
 
         Raises:
             OSError: Fewer are left.
@@ -57,14 +84,11 @@ class RunWrites:
         if size > self._left:
             most = f"a run may write {self._most:,} bytes in all (limits.file_bytes)"
             raise OSError(f"{most}, {self._left:,} of them are left, and it would take {size:,}")
+        self.take_room(size)
         self._left -= size
 
     def require_agreed(self, places: Iterable[UnknownPlace]) -> None:
-        """Return when the user has agreed to all *places*.
-
-        Raises:
-            AsksFirst: To some of them not yet.
-        """
+        """Check that the user has agreed to all *places*, or raise AsksFirst."""
         if unknown := {place.path: place for place in places if self.answers.get(place.path) != ""}:
             raise AsksFirst(unknown.values())
 
@@ -74,5 +98,5 @@ writes_of_run: ContextVar[RunWrites] = ContextVar("ot_run_writes")
 
 
 def current_writes() -> RunWrites:
-    """Return what the current run may write; outside of a run, as much as one call might."""
+    """Return the write budget of the current run; outside of a run, that of one call."""
     return writes_of_run.get(None) or RunWrites()

@@ -1,0 +1,1 @@
+"""The ``ot`` pack: what a program can ask about OneTool, and the search for tools."""

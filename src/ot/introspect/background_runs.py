@@ -15,7 +15,7 @@ class RunActions(Protocol):
         ...
 
     async def state(self, caller: Caller, id: str, wait: float) -> Any:
-        """Return what is known of one run, or of the latest; wait a while for the end of one."""
+        """Return the state of one run, waiting a while for its end, or of the latest runs."""
         ...
 
     async def cancel(self, caller: Caller, id: str) -> dict[str, Any]:

@@ -54,7 +54,7 @@ SIGNATURE = 140
 RESULT = 100
 """Characters of a result's type in a compact signature, if leaving out what is nested makes it so short."""
 IN_FULL, FURTHER = 2, 0.6
-"""So many hits have that room; each further one has such a share of it."""
+"""How many hits have full room, and the share of it that each further one has."""
 NESTED = re.compile(r"\{[^{}]*\}")
 KEPT_LAST = "limit"
 """The parameter that most calls give: it is left out last."""
@@ -74,7 +74,7 @@ Find = Callable[[Query, Mapping[Kind, int]], Hits]
 
 
 def show_help(registry: ToolRegistry, config: Config, find: Find, query: Query, info: str) -> Any:
-    """Return what *query* asks for: the page of a tool, a pack or an alias, or the best hits for its words.
+    """Answer *query*: with the page of a tool, a pack or an alias, or with the best hits for its words.
 
     Several queries are searched for together.
     """
@@ -183,7 +183,7 @@ def _hit(registry: ToolRegistry, config: Config, kind: Kind, name: str, info: st
 
 
 def _what_to_do(pack: Pack) -> dict[str, str]:
-    """Return how a pack without tools can come to have some."""
+    """Say how to get the tools of a pack that shows none."""
     if pack.pending:
         return {"do": f'ot.help(query="{pack.name}") asks it for its tools'}
     how = (
@@ -201,7 +201,7 @@ def _tool_hit(tool: Tool, likely: bool) -> dict[str, str]:
 
 
 def brief_description(tool: Tool, share: float = 1.0) -> str:
-    """Return what a tool says of itself, cut where a list would become hard to read; a *share* of that."""
+    """Return a tool's description, cut to a length that keeps lists readable, or to a *share* of that."""
     said, most = tool.description, int(DESCRIPTION * share)
     return said if len(said) <= most else f"{said[:most].rsplit(' ', 1)[0]}..."
 
@@ -251,7 +251,7 @@ class HelpPages:
         return "\n".join(lines) + "\n" + self._docs(pack)
 
     def alias(self, name: str, target: str, registry: ToolRegistry) -> str:
-        """Return what *name* stands for."""
+        """Return the target of the alias *name*."""
         pack, _, function = target.partition(".")
         tool = load_tool(registry, pack, function)
         text = f"# {name}\nAlias of {target}\n"
@@ -261,7 +261,7 @@ class HelpPages:
         return f"{text}{tool.description}\n\nUse: {name}{call} means {target}{call}\nMore: ot.help(query='{target}')"
 
     def _docs(self, pack: Pack) -> str:
-        """Return where the page of a bundled pack is; other people's packs and servers have no page of ours."""
+        """Return where the page of a bundled pack is; other packs and servers have none."""
         slug = SLUGS.get(pack.name, pack.name)
         return f"\nDocs: {self.docs.replace('{doc_slug}', slug)}" if pack.bundled and self.docs else ""
 
@@ -316,7 +316,7 @@ def _value(parameter: Parameter) -> str:
 
 
 def _returns(tool: Tool, said: str) -> str:
-    # The signature above says the type; what is said of a proxied tool's value may be nothing else.
+    # The signature above has the type; the description of a proxied tool's value may be just that.
     return f"\nReturns: {said}\n" if said and not (tool.returns and said.startswith(tool.returns)) else ""
 
 

@@ -13,11 +13,7 @@ LEVELS = ("list", "min", "full")
 
 
 def check_info(info: str) -> None:
-    """Return when *info* is a level.
-
-    Raises:
-        ValueError: It is not; the text names the levels.
-    """
+    """Raise ValueError, which names the levels, unless *info* is one."""
     if info not in LEVELS:
         raise ValueError(f"info must be one of {', '.join(LEVELS)}, not {info!r}")
 
@@ -92,7 +88,7 @@ def pack_entry(pack: Pack, info: str, instructions: Mapping[str, str]) -> Any:
 
 
 def instructions_of(pack: Pack, configured: Mapping[str, str]) -> str:
-    """Return how to use a pack: in the user's words, else in its own."""
+    """Return a pack's instructions: the user's, else its own."""
     return (configured.get(pack.name) or pack.said).strip()
 
 

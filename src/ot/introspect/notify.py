@@ -91,7 +91,7 @@ def append(file: Path, data: bytes, project: Path | None = None) -> None:
 
 
 def _check(topic: str, message: str) -> None:
-    # The program chose them, and an annotation binds nobody.
+    # The program chose them, and annotations are not enforced.
     if not isinstance(topic, str) or not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance] - see above
         raise ValueError("topic and message must be text")
     if not topic or len(topic) > MAX_TOPIC:

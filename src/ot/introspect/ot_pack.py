@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio.to_thread
 
@@ -20,21 +20,21 @@ from ot.introspect.help import Query, is_search, show_help, snippet_help
 from ot.introspect.listing import check_info, list_aliases, list_packs, list_tools
 from ot.introspect.notify import notify
 from ot.introspect.proxy_health import proxy_health
+from ot.introspect.run_undo import RunUndo
 from ot.introspect.search import Catalogue, Hits, Kind
 from ot.introspect.snippets import Expand, list_snippets
 from ot.introspect.statistics import Statistics, show_stats
+from ot.proxied.auth.login_state import LoginState
+from ot.proxied.pin_books import Change, describe_changes
+from ot.proxied.proxied_pack import UNASKED
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
-from ot.servers.auth.login_state import LoginState
-from ot.servers.definition_pins import Change, describe_changes
-from ot.servers.proxied_pack import UNASKED
 from ot.version import installed_version
-
-if TYPE_CHECKING:
-    from ot.state.shared_state import SharedState
 
 MOST_TOOLS = 10
 """Of those that are looked at for what a program cannot do by itself."""
+DESTRUCTIVE = ("undo",)
+"""What asks first."""
 NOT_ASKED = "the tools of these servers are missing here: ask again, or name one in a program, which waits for it"
 
 
@@ -76,12 +76,16 @@ class View:
     """Reads the ledger: the calls of a run, or those whose effect is unknown."""
     runs: Callable[[], RunActions] | None = None
     """Opens the book of background runs."""
+    undo: RunUndo | None = None
+    """Takes back what runs changed."""
     ledger: Callable[[], Awaitable[Mapping[str, str]]] = _no_ledger
     """Tells which ledger there is, and what its entries survive."""
     project_dir: Path | None = None
     """The project's directory, in which no link is followed."""
-    state: SharedState | None = None
-    """What the replicas of a server share."""
+    redact: Callable[[str], str] = str
+    """Takes secrets out of a text."""
+    say_trouble: Callable[[], str] | None = None
+    """Says why what several processes share cannot be reached, or nothing while it can be."""
 
 
 class OtPack:
@@ -98,7 +102,7 @@ class OtPack:
         names = (
             "tools", "packs", "aliases", "snippets", "help", "result",
             "show", "config", "health", "stats", "notify", "session", "effects", "reload", "version",
-            "background", "run_state", "cancel",
+            "background", "run_state", "cancel", "undo", "save",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
@@ -293,7 +297,7 @@ class OtPack:
             ot.health(info="min")
         """
         check_info(info)
-        # It reads every pack that nobody has used yet: not on the event loop.
+        # It reads every unused pack: not on the event loop.
         count, broken = await anyio.to_thread.run_sync(_usable, _registry(), abandon_on_cancel=True)
         health: dict[str, Any] = {
             "version": installed_version(),
@@ -317,14 +321,15 @@ class OtPack:
             health["packs"] = packs
         if workers := dict(self._view.workers()):
             health["workers"] = workers
-        if state := self._view.state:
-            health["state"] = {"status": "unreachable", "why": state.trouble} if state.trouble else {"status": "ok"}
+        if self._view.say_trouble:
+            why = self._view.say_trouble()
+            health["state"] = {"status": "unreachable", "why": why} if why else {"status": "ok"}
         health["ledger"] = dict(await self._view.ledger())
         health["stats"] = self._view.statistics.health()
         return health | ({"warnings": list(self._view.warnings)} if self._view.warnings else {})
 
     def _packs_health(self) -> dict[str, Any]:
-        """Return what packs lack, and which are installed when they are first called."""
+        """Return what packs lack, and which are installed at their first call."""
         found = {"need": dict(self._view.needs()), "installed_at_first_call": list(self._view.uninstalled())}
         return {key: value for key, value in found.items() if value}
 
@@ -398,6 +403,29 @@ class OtPack:
         """
         return await self._view.effects(run)
 
+    async def undo(self, *, run: str) -> dict[str, Any]:
+        """Take back what a run changed in files and notes: restore each to what it was before the run.
+
+        Only what is still as the run left it is restored; what has changed since is left alone. An undo is a run's
+        change like any other: it can be undone.
+
+        Args:
+            run: The id of a run in this directory that has ended, as its reply names it.
+
+        Returns:
+            restored, same (as it was already), left (alone, each with path, why and difference), others (the run's
+            calls of other tools, which nothing takes back), note.
+
+        Example:
+            ot.undo(run="1f0c2b7a9d3e4f56")
+        """
+        if self._view.undo is None:
+            raise ValueError("nothing is kept here that could be restored")
+        principal = current_tool_context().caller.principal
+        others = self._view.undo.list_others(await self._view.effects(run), _registry())
+        work = partial(self._view.undo.look, principal, run, restore=True)
+        return {**await anyio.to_thread.run_sync(work), "others": others}
+
     async def background(self, *, command: str, name: str = "") -> dict[str, Any]:
         """Begin a run that goes on after this one: for work that takes longer than a run may.
 
@@ -444,9 +472,27 @@ class OtPack:
         """
         return await self._runs().cancel(current_tool_context().caller, id)
 
+    async def save(self, *, name: str, source: str) -> dict[str, Any]:
+        """Save functions that later programs can call as tools, in a file of the user's own; it always asks first.
+
+        Args:
+            name: The name of the file, which becomes that of the pack.
+            source: Python: annotated functions with docstrings, which call packs as programs do; beside them imports
+                and constants.
+
+        Returns:
+            file, tools.
+
+        Example:
+            ot.save(name="todo", source="def open_ones(path: str = '.') -> list:\\n    return file.search(...)")
+        """
+        from ot.introspect.save_program import save_program  # noqa: PLC0415 - hardly any run saves a program
+
+        return await save_program(name, source, self._view.redact, self._view.reload)
+
     def _runs(self) -> RunActions:
         if self._view.runs is None:
-            raise ValueError("there is no book of background runs here")
+            raise ValueError("background runs are not recorded here")
         return self._view.runs()
 
     async def reload(self) -> str:
@@ -479,7 +525,7 @@ def _lists(policy: Policy | GroupPolicy) -> dict[str, Any]:
 
 
 def _usable(registry: ToolRegistry) -> tuple[int, dict[str, str]]:
-    """Return how many tools there are, and which packs of this machine cannot be used and why."""
+    """Return the number of tools, and which packs of this machine cannot be used and why."""
     unusable = {name: pack.broken for name, pack in registry.packs.items() if pack.broken}
     count = sum(len(pack.tools) for name, pack in registry.packs.items() if name not in unusable)
     # A server that is not there is told of apart; one that was not asked yet is no trouble at all.
@@ -487,11 +533,7 @@ def _usable(registry: ToolRegistry) -> tuple[int, dict[str, str]]:
 
 
 def _require_admin(tool: str, why: str) -> None:
-    """Return when whoever asks may change what others use.
-
-    Raises:
-        PermissionError: It may not.
-    """
+    """Raise PermissionError unless the caller may change what others use."""
     if not current_tool_context().caller.admin:
         raise PermissionError(f"{tool} is for administrators of this server: {why}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ot.servers.auth.login_state import LoginState
+from ot.proxied.auth.login_state import LoginState
 
 LOGIN_NEEDED = "login needed"
 UNUSED = "a server without a problem is connected by its first call"
@@ -34,7 +34,7 @@ def _connection_state(server: Mapping[str, Any], login: LoginState | None) -> st
 
 
 def _login_row(name: str, login: LoginState) -> dict[str, Any]:
-    """Return how a login is, and what its user can do about it."""
+    """Return a login's state, and what its user can do about it."""
     row = {"state": login.state, "why": login.why, "until": login.until, "scope": login.scope}
     do = {"do": f"onetool auth login {name}"} if login.is_needed else {}
     return {key: text for key, text in row.items() if text} | do

@@ -118,7 +118,7 @@ class SearchIndex:
         return self._find(list(self._words(query)), action_of(query))
 
     def find_each(self, query: str) -> list[IndexHits]:
-        """Return what fits *query* as a whole, then what fits each of its intents if it has several.
+        """Return the hits for *query* as a whole, then for each of its intents if it has several.
 
         What is said elsewhere in the query counts there too, for less: it may say whose page or ticket is meant.
         """
@@ -172,7 +172,7 @@ class SearchIndex:
         return Sought(written, told, rarity)
 
     def _find_meanings(self, word: str, guess: bool) -> dict[str, float]:
-        """Return what *word* may mean; a *guess* also takes words that begin with it or are spelt much like it."""
+        """Return the meanings of *word*; a *guess* also takes words that begin with it or are spelt much like it."""
         near = self._synonyms.get(word, {})
         meant = {term: SYNONYM * likely for term, likely in near.items() if term in self._postings}
         meant |= dict.fromkeys(self._beginning_with(word), BEGINNING) if guess else {}
@@ -204,7 +204,7 @@ class SearchIndex:
     # ---------------------------------------------------------------- which documents say it
 
     def _everywhere(self, meant: Mapping[str, float]) -> dict[int, float]:
-        """Return what the word counts in each document: the way of saying it that counts most, they do not add up."""
+        """Return the word's weight in each document: that of the variant that counts most, not a sum."""
         found: dict[int, float] = {}
         for term, factor in meant.items():
             for place, weight in self._postings[term].items():
@@ -232,7 +232,7 @@ class SearchIndex:
 
 
 def _weigh_action(asked: str, does: str) -> float:
-    """Return how much a document counts that does something else than was asked."""
+    """Return the weight of a document whose action is not the one asked for."""
     if asked == does or not does:
         return 1.0
     if does == "delete":

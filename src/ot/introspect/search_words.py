@@ -214,7 +214,7 @@ VERBS = frozenset((*ACTIONS, *STARTS.split()))
 
 
 def action_of(text: str) -> str:
-    """Return what the first telling word of a query or a name asks to be done, or nothing."""
+    """Return the action that the first telling word of a query or a name asks for, or nothing."""
     words = (part.lower() for part in PARTS.findall(text))
     return next((ACTIONS[word] for word in words if word in ACTIONS), "")
 

@@ -1,1 +1,1 @@
-"""The effect ledger: what programs had done, had not done, and what nobody knows, kept over crashes."""
+"""The ledger: calls that may change something, recorded before they are sent, and the book of background runs."""

@@ -17,7 +17,21 @@ ENDED: frozenset[RunState] = frozenset(("done", "failed", "stopped", "cancelled"
 
 
 @dataclass(frozen=True, slots=True)
-class BackgroundRun:
+class _Kept:
+    """What a book keeps as JSON."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any]) -> Self:
+        """Rebuild it from ``as_json``; keys that a later release added are ignored."""
+        return cls(**_fields(found, cls.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundRun(_Kept):
     """What was asked for, and by whom; it never changes."""
 
     id: str
@@ -38,18 +52,9 @@ class BackgroundRun:
         name = f"named {quote_text(self.name, MAX_SHOWN)}" if self.name else ""
         return ", ".join(filter(None, (place, name)))
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
-
-    @classmethod
-    def of_json(cls, found: Mapping[str, Any]) -> Self:
-        """Return what ``as_json`` was made of; what a later release added is ignored."""
-        return cls(**_fields(found, cls.__slots__))
-
 
 @dataclass(frozen=True, slots=True)
-class RunEnd:
+class RunEnd(_Kept):
     """How a run ended: what it said, and the stored result in which a stopped one left what it had."""
 
     state: EndState
@@ -57,15 +62,6 @@ class RunEnd:
     texts: Sequence[str] = ()
     error: str = ""
     handle: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
-
-    @classmethod
-    def of_json(cls, found: Mapping[str, Any]) -> Self:
-        """Return what ``as_json`` was made of."""
-        return cls(**_fields(found, cls.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +79,6 @@ class RunStatus:
 
 
 def _fields(found: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return what is there of *names*; JSON has made lists of tuples."""
+    """Return the fields of *names* that exist; JSON has turned tuples into lists."""
     values: dict[str, Any] = {name: found[name] for name in names if name in found}
     return values | {name: tuple(values[name]) for name in ("groups", "texts") if name in values}

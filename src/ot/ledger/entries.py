@@ -52,7 +52,7 @@ class LedgerEntry:
 
 
 def encode_value(value: Any) -> str | None:
-    """Return what the ledger keeps of the value of a call: its whole, or nothing."""
+    """Return the ledger's form of a call's value: all of it, or nothing."""
     if value is None:
         return None
     try:

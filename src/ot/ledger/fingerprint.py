@@ -15,7 +15,7 @@ SIZE = 16
 
 
 def fingerprint(tool: str, arguments: Mapping[str, Any], key: bytes) -> str:
-    """Return what *tool* with these *arguments* is known by; without *key* nobody can guess arguments from it."""
+    """Return the fingerprint of *tool* with these *arguments*; nobody without *key* can guess arguments from it."""
     hashed = hashlib.blake2b(tool.encode(errors="surrogatepass") + b"\0", digest_size=SIZE, key=key)
     hashed.update(_canonical(arguments))
     return hashed.hexdigest()
@@ -25,5 +25,5 @@ def _canonical(arguments: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(tagged.encode(dict(arguments)), option=orjson.OPT_SORT_KEYS)
     except (NotPlain, TypeError, ValueError):
-        # What has no such form is compared by its text: equal texts are the same call, which errs on the safe side.
+        # Anything else is compared by its text: equal texts count as the same call, which errs on the safe side.
         return repr(sorted(arguments.items(), key=lambda item: item[0])).encode(errors="surrogatepass")

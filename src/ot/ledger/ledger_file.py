@@ -232,7 +232,7 @@ class LedgerFile:
         row = self._row("SELECT question FROM runs WHERE id = ? AND principal = ? AND state = 'asks'", (id, principal))
         if row is None or orjson.loads(row["question"]).get("number") != number:
             return False
-        # From now on it asks nobody: a client that looks again must not put the same question again.
+        # It no longer asks: a client that looks again must not repeat the question.
         answered = "UPDATE runs SET answer = ?, question = NULL, state = 'running' WHERE id = ?"
         self._open().execute(answered, (_json(answer), id))
         return True
@@ -259,7 +259,7 @@ class LedgerFile:
         return self.status(principal, id)
 
     def status(self, principal: str, id: str) -> RunStatus | None:
-        """Return what is known of a run."""
+        """Return what is known about a run."""
         return next(self._statuses("id = ? AND principal = ?", (id, principal)), None)
 
     def runs(self, principal: str, most: int, directory: str | None = None) -> list[RunStatus]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ot.execution.ledger import Ledger
 from ot.ledger.background_run import BackgroundRun, RunEnd, RunStatus
 from ot.ledger.entries import LedgerEntry
 
@@ -88,7 +89,7 @@ class RunBook(Protocol):
         ...
 
     async def status(self, principal: str, id: str) -> RunStatus | None:
-        """Return what is known of a run of *principal*."""
+        """Return what is known about a run of *principal*."""
         ...
 
     async def runs(self, principal: str, most: int = 100, directory: str | None = None) -> list[RunStatus]:
@@ -97,4 +98,24 @@ class RunBook(Protocol):
 
     async def list_left_behind(self) -> list[str]:
         """Return the runs that have not ended and that nobody alive carries out."""
+        ...
+
+
+class KeptLedger(Ledger, RunBook, Protocol):
+    """Keeps calls and background runs over crashes; every read raises LedgerUnavailable when it cannot be reached."""
+
+    async def of_run(self, principal: str, run: str, directory: str | None = None) -> list[LedgerEntry]:
+        """Return the calls of a run of *principal*, as they were made; with *directory* only those made there."""
+        ...
+
+    async def unknown(self, principal: str, most: int = 100, directory: str | None = None) -> list[LedgerEntry]:
+        """Return the latest calls of *principal*, all or of *directory*, whose effect is unknown, latest first."""
+        ...
+
+    async def health(self) -> Mapping[str, str]:
+        """Describe the ledger and its durability, without opening it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Write what is there, and show that this writer has ended."""
         ...

@@ -64,7 +64,7 @@ class SqliteLedger:
         self._thread = threading.Thread(target=self._write, name="onetool-ledger", daemon=True)
 
     async def send(self, effect: Effect, *, again: bool = False) -> UnknownEffect | None:
-        """Return when it is written down, or the same call whose effect is unknown."""
+        """Wait until it is recorded; return the same call if an earlier one has an unknown effect."""
         do: Do = lambda file: file.send(effect, again)  # noqa: E731 - handed over when it cannot be done here
         if self._is_free and is_little(effect.arguments) and (answer := self._write_here(do)):
             return answer[0]
@@ -88,7 +88,7 @@ class SqliteLedger:
             self._add_ends()
 
     async def settle(self) -> None:
-        """Return when it is written down how calls ended so far."""
+        """Wait until the ends of calls so far are recorded."""
         if self._taken == self._given and (not self._ends or (self._is_free and self._write_here())):
             return
         with suppress(LedgerUnavailable, TimeoutError):
@@ -101,7 +101,7 @@ class SqliteLedger:
         return self._taken == self._given and self._file.is_quick and time.monotonic() >= self._slow_until
 
     def _write_here(self, do: Do | None = None) -> tuple[Any] | None:
-        """Return what *do* returns, once it and the ends are written, or None: then nothing is.
+        """Return the result of *do* once it and the ends are written, or None if nothing was.
 
         Whatever is wrong, a file that somebody else writes at the moment or anything worse, the thread finds it again.
         """
@@ -162,7 +162,7 @@ class SqliteLedger:
         return await self._do(lambda file: file.cancel(principal, id))
 
     async def status(self, principal: str, id: str) -> RunStatus | None:
-        """Return what is known of a run."""
+        """Return what is known about a run."""
         return await self._do(lambda file: file.status(principal, id))
 
     async def runs(self, principal: str, most: int = 100, directory: str | None = None) -> list[RunStatus]:

@@ -1,0 +1,1 @@
+"""Formats, sanitising and stored results."""

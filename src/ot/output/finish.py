@@ -75,11 +75,7 @@ class Finish:
         self._collector = Collector()
 
     async def value(self, value: Any, asked: Asked, describe: Describe = describe_type) -> str:
-        """Return the reply's text for a program's value.
-
-        Raises:
-            NotSerializable: The value cannot be written out.
-        """
+        """Return the reply's text for a program's value, or raise NotSerializable."""
         try:
             if isinstance(value, Unread):
                 raise TooManyParts("it was not read")
@@ -127,7 +123,7 @@ class Finish:
         def lines() -> Generator[str]:
             for piece in unread_lines(value):
                 text = self._redact(piece)
-                text = sanitize.redact(text, in_json=True) if asked.sanitize else text
+                text = sanitize.neutralize(text, in_json=True) if asked.sanitize else text
                 if len(begin) < BEGIN:
                     begin.append(text)
                 yield text
@@ -169,7 +165,7 @@ class Finish:
     def _store_text(self, text: str, asked: Asked, kind: str, form: Form = "text") -> str:
         text = self._redact(text)
         if asked.sanitize:
-            text = sanitize.redact(text, in_json=form == "json")
+            text = sanitize.neutralize(text, in_json=form == "json")
         try:
             stored = self._store.put([text], tool=", ".join(asked.tools), owner=asked.owner, form=form)
         except ResultError as error:

@@ -35,7 +35,7 @@ class JsonPlaces:
         self._by_line = self.container(self.root)[1] if form != "text" and lines.total_lines > 1 else -1
 
     def container(self, at: int) -> tuple[str, int]:
-        """Return what the value at *at* is ("list", "dict", "pairs" or "") and where its parts are listed.
+        """Return the kind of the value at *at* ("list", "dict", "pairs" or "") and where its parts are listed.
 
         Pairs are a dict whose keys are not texts: a list of keys with their values.
         """
@@ -97,7 +97,7 @@ class JsonPlaces:
                 yield self.reader.value(key, self.reader.end_of(key)), value
 
     def entry(self, kind: str, at: int, name: str) -> int | None:
-        """Return where the value under a key begins, or nothing when there is no such key."""
+        """Return where the value of a key begins, or nothing if there is no such key."""
         if kind == "dict" and self._has_lines(at):
             return self._search_entry(at, name)
         return next((place for key, place in self.entries(kind, at) if key == name or str(key) == name), None)
@@ -156,7 +156,7 @@ class JsonPlaces:
         return None
 
     def _find(self, wanted: bytes) -> int | None:
-        """Return where *wanted* is; a line break stands only between entries, so it is found nowhere else."""
+        """Return where *wanted* is; since line breaks stand only between entries, it is found nowhere else."""
         for start in range(0, self._lines.size, WINDOW):
             found = self._lines.read(start, WINDOW + len(wanted)).find(wanted)
             if found >= 0:

@@ -61,11 +61,7 @@ class JsonReader:
         self._last = (-1, -1)
 
     def kind(self, at: int) -> str:
-        """Return the first character of the value at *at*.
-
-        Raises:
-            NotJson: There is none.
-        """
+        """Return the first character of the value at *at*; raise NotJson if there is none."""
         character = self._character(at)
         if not character or character not in '{["-0123456789tfnNI':
             raise NotJson(at)
@@ -97,7 +93,7 @@ class JsonReader:
             yield self.value(place, self.end_of(place)), self.after_key(place)
 
     def after_key(self, at: int) -> int:
-        """Return where the value begins whose key is at *at*."""
+        """Return where the value of the key at *at* begins."""
         colon = self.skip_space(self.end_of(at)) if self._character(at) == '"' else at
         if self._character(colon) != ":":
             raise NotJson(colon)
@@ -114,11 +110,7 @@ class JsonReader:
                 return at
 
     def end_of(self, at: int) -> int:
-        """Return where the value at *at* ends.
-
-        Raises:
-            NotJson: There is no value.
-        """
+        """Return where the value at *at* ends; raise NotJson if there is none."""
         if self._last[0] != at:
             end = self._end_in_window(at, *self._at(at))
             if end is None:
@@ -128,11 +120,7 @@ class JsonReader:
         return self._last[1]
 
     def end_within(self, at: int, length: int) -> int:
-        """Return where the value at *at* ends.
-
-        Raises:
-            TooFar: It is longer than *length* bytes.
-        """
+        """Return where the value at *at* ends; raise TooFar if it is longer than *length* bytes."""
         self._farthest = at + length
         try:
             end = self.end_of(at)

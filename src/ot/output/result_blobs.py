@@ -73,7 +73,7 @@ class ResultBlobs(Protocol):
         ...
 
     def meta(self, handle: str) -> ResultMeta | None:
-        """Return what *seal* returned, or nothing if it is damaged.
+        """Return the metadata given to *seal*, or nothing if it is damaged.
 
         Raises:
             FileNotFoundError: The result does not exist, or no longer does.
@@ -102,5 +102,5 @@ class ResultPlaces(Protocol):
     """Where everybody's results are: a part of it for each owner."""
 
     def blobs_of(self, owner: str) -> ResultBlobs:
-        """Return where the results of *owner* are."""
+        """Return the place of *owner*'s results."""
         ...

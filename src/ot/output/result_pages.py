@@ -62,7 +62,7 @@ class PageQuery:
         _check_type("search", self.search, str, "text")
         _check_type("fuzzy", self.fuzzy, bool, "True or False")
         if self.search and self.from_byte > 1:
-            raise ValueError("from_byte reads on within a line: give it with offset, without search")
+            raise ValueError("from_byte continues within a line: use it with offset and without search")
 
 
 class PageReader:

@@ -51,7 +51,7 @@ Find = Callable[[bytes, int], int]
 
 
 def finder(pattern: str) -> Find:
-    """Return what finds *pattern*: a text as it is written, or an RE2 pattern, in time that grows with the text alone.
+    """Return a finder of *pattern*, a literal text or an RE2 pattern, in time linear in the text.
 
     Raises:
         ValueError: It is too long, or not an RE2 pattern.
@@ -123,7 +123,7 @@ def _scores(block: LineBlock, wanted: str, cutoff: float) -> list[tuple[float, i
     numbered = {first + place: line[:FUZZY_LINE] for place, line in enumerate(lines)}
     if block.column:
         del numbered[first]  # the start of this line was compared before
-    # In a line shorter than what is wanted, a part of what is wanted would be found: the wrong way round.
+    # In a line shorter than the query, a part of the query would match: the wrong way round.
     long = {number: line for number, line in numbered.items() if len(line) >= len(wanted)}
     short = {number: line for number, line in numbered.items() if len(line) < len(wanted)}
     found = [

@@ -7,10 +7,12 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO
 
 from ot.errors import ResultError, ResultExpired, ResultNotFound
+from ot.execution.tool_context import current_tool_context
 from ot.output.result_blobs import HANDLE, Form, HandleTaken, ResultBlobs, ResultMeta, Sealed, is_older
 from ot.output.result_lines import LineIndexBuilder, LineReader, count_blocks
 from ot.output.result_pages import PageQuery, PageReader, ResultPage
@@ -21,6 +23,8 @@ MAX_TOOL_LENGTH = 200
 SMALLEST_PAGE = 1024
 """A page of a few bytes could not even hold a character, and reading on would never end."""
 _ATTEMPTS = 8
+SAID_IF_ANY = ("note", "numbers")
+"""Fields of a page that a program is told only if there is something in them."""
 
 
 class ResultStore:
@@ -85,7 +89,7 @@ class ResultStore:
         return self._blobs_of(owner).put(handle, count_blocks(chunks, index, self._max_total_bytes), seal)
 
     def describe(self, handle: str, *, owner: str) -> ResultMeta:
-        """Return what is known about a result.
+        """Return a result's metadata.
 
         Raises:
             ResultNotFound: This owner has no such result.
@@ -117,7 +121,7 @@ class ResultStore:
             return ResultValues(lines, meta.form).value(path, max_bytes)
 
     def outline(self, handle: str, *, owner: str, path: str) -> dict[str, Any]:
-        """Return what a stored JSON value is made of at *path*: its type, length, keys and how to go on.
+        """Describe a stored JSON value at *path*: its type, length, keys and how to go on.
 
         It raises as *value* does.
         """
@@ -183,3 +187,25 @@ class ResultStore:
             content.close()
             raise
         return content
+
+
+def read_result(
+    store: ResultStore, handle: str, *, max_bytes: int, path: str = "", outline: bool = False, **query: Any
+) -> Any:
+    """Return a page of the caller's result as a dict; with *path* the value there, with *outline* what it is made of.
+
+    Raises:
+        TypeError, ValueError, LookupError: The query makes no sense, or leads nowhere.
+        ResultError: The result cannot be read.
+    """
+    owner = current_tool_context().caller.principal
+    if not path and not outline:
+        page = asdict(store.page(handle, owner=owner, **query))
+        return {key: value for key, value in page.items() if value or key not in SAID_IF_ANY}
+    if query.get("search") or query.get("offset", 1) != 1 or query.get("from_byte", 1) != 1:
+        raise ValueError(
+            "path and outline look at a value, offset, search and from_byte at lines: give one or the other"
+        )
+    if outline:
+        return store.outline(handle, owner=owner, path=path)
+    return store.value(handle, owner=owner, path=path, max_bytes=max_bytes)

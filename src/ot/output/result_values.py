@@ -62,7 +62,7 @@ class ResultValues:
         self._room = 0
 
     def value(self, path: str, max_bytes: int) -> Any:
-        """Return what *path* leads to, as plain data of at most *max_bytes* of JSON.
+        """Return the value at *path*, as plain data of at most *max_bytes* of JSON.
 
         Raises:
             ValueError: The path is malformed, the text is not JSON, or it is larger; the text says how to go on.
@@ -79,7 +79,7 @@ class ResultValues:
         """Return type, length and keys of what *path* leads to, and the path that goes on; raises as *value* does."""
         steps = parse_path(path)
         if any(isinstance(step, slice) for step in steps):
-            raise ValueError("an outline is of one value: give a path without a slice")
+            raise ValueError("an outline shows one value: give a path without a slice")
         at, here = self._places.root, "."
         for step in steps:
             at, here = self._step(at, step, here), join(here, step)

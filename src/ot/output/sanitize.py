@@ -31,7 +31,7 @@ IN_JSON = _harmful(r"\"\\")
 """There a tag ends with the string that it stands in: the text must stay JSON."""
 
 
-def redact(text: str, *, in_json: bool = False) -> str:
+def neutralize(text: str, *, in_json: bool = False) -> str:
     """Return *text* with run triggers and boundary tags made harmless, and unseen characters made visible.
 
     What is JSON stays JSON when that is said.
@@ -57,7 +57,7 @@ def _find(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 
 def wrap(text: str, tools: Sequence[str]) -> str:
-    """Return *text* redacted, between boundary tags that nothing inside it could have guessed."""
+    """Return *text* neutralized, between boundary tags that nothing inside it could have guessed."""
     boundary = f"external-content-{secrets.token_hex(16)}"
     source = re.sub(r"[^\w.,\- ]", "", ", ".join(tools)) or "program"
-    return f'<{boundary} source="{source}">\n{redact(text)}\n</{boundary}>'
+    return f'<{boundary} source="{source}">\n{neutralize(text)}\n</{boundary}>'

@@ -33,7 +33,7 @@ def stored_text(value: Any, format: object, describe: Describe = describe_type) 
 
 
 def stored_form(value: Any, format: object) -> Form:
-    """Return what ``stored_text`` makes of *value*."""
+    """Return the stored form of *value*, as ``stored_text`` writes it."""
     compact = format not in ("raw", "yml", "yml_h", "json_h")
     return "json" if compact and type(value) in (list, tuple, set, dict) else "text"
 

@@ -1,1 +1,1 @@
-"""Processes that calls lease: started under a guard, ended when idle, and tried again after a pause when they died."""
+"""Guarded processes, and the pools that lease them, end idle ones and wait before restarting one that died."""

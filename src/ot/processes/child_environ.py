@@ -20,13 +20,13 @@ PREFIXES = ("LC_", "XDG_")
 
 
 def worker_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what of *environ* a worker may see: no secret, unless the pack declares it, and nothing of uv."""
+    """Return the part of *environ* that a worker may see: no secret that the pack does not declare, nothing of uv."""
     names = NAMES | WINDOWS_NAMES if sys.platform == "win32" else NAMES
     return {name: value for name, value in environ.items() if name in names or name.startswith(PREFIXES)}
 
 
 def uv_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what of *environ* uv may see: as a worker, and its own settings, which name the user's index and cache."""
+    """Return the part of *environ* that uv may see: a worker's, and uv's settings, such as the index and cache."""
     return worker_environ(environ) | {name: value for name, value in environ.items() if name.startswith("UV_")}
 
 
@@ -34,13 +34,13 @@ LAUNCHERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("uv", "uvx"), ("UV_",)),
     **dict.fromkeys(("npx", "npm", "pnpm", "bunx", "node"), ("NPM_CONFIG_", "npm_config_", "NODE_EXTRA_CA_CERTS")),
 }
-"""Programs that fetch what they start, and the variables that say from where, and whom they trust on the way."""
+"""Programs that fetch what they start, and the variables that name the source and the certificates to trust."""
 
 CREDENTIAL = re.compile("AUTH|PASS|TOKEN|SECRET|USERNAME|KEY", re.IGNORECASE)
 
 
 def launcher_environ(command: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what of *environ* tells the program *command* where packages come from, credentials left out."""
+    """Return the part of *environ* that tells *command* where packages come from, without credentials."""
     prefixes = LAUNCHERS.get(PurePath(command).stem, ())
     # The server itself sees them too, and an address may hold a password.
     return {

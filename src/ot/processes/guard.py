@@ -72,7 +72,7 @@ def entries(directory: str) -> list[str]:
 
 
 def content(file: str) -> bytes:
-    """Return what *file* holds."""
+    """Return the content of *file*."""
     with open(file, "rb") as opened:  # noqa: PTH123 - as above
         return opened.read()
 
@@ -96,7 +96,7 @@ def descendants(most: int) -> list[int]:
 
 
 def processor_time(pids: list[int]) -> int | None:
-    """Return what *pids* have used of the processor, in nanoseconds; None when one of them is gone."""
+    """Return the processor time that *pids* have used, in nanoseconds; None if one of them is gone."""
     try:
         return sum(time.clock_gettime_ns((~pid << 3) | CPUCLOCK_SCHED) for pid in pids)
     except OSError:
@@ -104,7 +104,7 @@ def processor_time(pids: list[int]) -> int | None:
 
 
 def tasks_of_user() -> int:
-    """Return how many tasks this user has: the kernel holds RLIMIT_NPROC against all of them, threads too."""
+    """Return how many tasks this user has: the kernel counts all of them against RLIMIT_NPROC, threads too."""
     count = 0
     for name in filter(str.isdigit, entries("/proc")):
         with suppress(OSError):
@@ -132,11 +132,7 @@ def limit_resources(memory_mb: int, processes: int) -> None:
 
 
 def become(argv: list[str], guard: int, memory_mb: int, processes: int) -> None:
-    """Turn this fork of the guard into the process itself.
-
-    Raises:
-        OSError: It cannot be executed.
-    """
+    """Turn this fork of the guard into the process itself; raise OSError if it cannot be executed."""
     os.setsid()
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != guard:  # it died before the line above could notice
@@ -150,11 +146,7 @@ def become(argv: list[str], guard: int, memory_mb: int, processes: int) -> None:
 
 
 def launch(argv: list[str], memory_mb: int, processes: int) -> int:
-    """Start the process and return its pid.
-
-    Raises:
-        OSError: It cannot be forked or executed.
-    """
+    """Start the process and return its pid; raise OSError if it cannot be forked or executed."""
     guard = os.getpid()
     reader, writer = os.pipe()
     pid = os.fork()
@@ -230,7 +222,7 @@ class Watch:
             self._must_ask = False
 
     def wait(self, processes: int) -> bool:
-        """Return when the process or the server has ended: False, or when there are too many processes: True."""
+        """Wait for the end of the process or the server (False), or until there are too many processes (True)."""
         interval = QUICK_SECONDS
         while not self._poll.poll(interval * 1000) and os.getppid() == self.server and not self._has_ended():
             before = len(self._family)
@@ -244,14 +236,14 @@ class Watch:
         if not self._must_ask:
             return False  # the poll would have told
         self._reap()
-        if self.status is not None:  # asking has reaped it, so that the sweep cannot find its group any more
+        if self.status is not None:  # asking has reaped it, so the sweep can no longer find its group
             with suppress(OSError):
                 os.killpg(self.child, signal.SIGKILL)
         return self.status is not None
 
     def _look(self, most: int) -> None:
-        # Measured before the walk: whoever forks after it has used more by the next look. Who has not run, has not
-        # forked, and a worker that waits for calls costs next to nothing.
+        # Measured before the walk: a process that forks later has used more by the next look. One that has not run, has
+        # not forked, and a worker that waits for calls costs next to nothing.
         spent = processor_time(self._family)
         if spent is None or spent != self._spent:
             self._reap_adopted()

@@ -151,11 +151,11 @@ class GuardedProcess:
         return self._ring.tail()
 
     async def wait(self) -> Ending:
-        """Return how it ended, when nothing that it started is left and every pipe is closed."""
+        """Wait until nothing that it started is left and every pipe is closed, and return how it ended."""
         return await asyncio.shield(self._watching)
 
     async def output_ended(self) -> None:
-        """Return when nothing more comes from its standard output."""
+        """Wait until nothing more comes from its standard output."""
         await self._reading.ended.wait()
 
     async def end(self, grace: float = 2.0) -> Ending:
@@ -167,7 +167,7 @@ class GuardedProcess:
             self.kill()
 
     async def wait_at_most(self, seconds: float = SILENT_SECONDS) -> Ending:
-        """Return how it ended; one that lives on for *seconds* is killed: it may only have closed its output."""
+        """Return how it ended, killing it after *seconds*: it may only have closed its output."""
         try:
             async with asyncio.timeout(seconds):
                 return await self.wait()
@@ -305,7 +305,7 @@ class GuardedProcess:
         self._status.close()
         if isinstance(self._reading, PipeDrain):
             self._reading.close()
-        # What has no transport, because the loop closed before, is still ours to close.
+        # A pipe without a transport, because the loop closed first, must still be closed here.
         self._reader.close() if self._reader else self._spawned.stdout.close()
         if self._writer is None:
             self._spawned.stdin.close()
@@ -345,7 +345,7 @@ class WindowsProcess(GuardedProcess):
         )
 
     async def output_ended(self) -> None:
-        """Return when nothing more comes from its standard output."""
+        """Wait until nothing more comes from its standard output."""
         await asyncio.wait((self._feeding,))
 
     def kill(self) -> None:

@@ -34,7 +34,7 @@ class ServerRetires(ClientRefused):
 
 
 def require_own_peer(client: socket.socket) -> None:
-    """Return when the process at the other end belongs to this user and has the same limits as this process.
+    """Check that the process at the other end belongs to this user and has the same limits as this process.
 
     A client in a sandbox confines its own server; this one, outside of it, would be a way out.
 
@@ -47,7 +47,7 @@ def require_own_peer(client: socket.socket) -> None:
     except OSError:
         raise ClientRefused("the client cannot be identified") from None
     if not same:
-        raise ClientRefused("the client is confined otherwise than the shared server")
+        raise ClientRefused("the client is confined differently from the shared server")
 
 
 def own_peer(client: socket.socket) -> int:
@@ -92,11 +92,7 @@ class ProcessFacts:
 
     @classmethod
     def read(cls, pid: int) -> ProcessFacts:
-        """Return the facts of *pid*.
-
-        Raises:
-            OSError: There is no such process.
-        """
+        """Return the facts of *pid*; raise OSError if there is no such process."""
         before, _, after = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
         fields = after.split()
         parent, group, session, terminal, foreground = map(int, fields[1:6])
@@ -110,7 +106,7 @@ def can_tell_persons() -> bool:
 
 
 def require_person(pid: int, began: int) -> None:
-    """Return when process *pid* is one that a person uses at a terminal, and nothing that OneTool or a client started.
+    """Check that a person uses process *pid* at a terminal, and that neither OneTool nor a client started it.
 
     Raises:
         ClientRefused: It is not, or it is no longer the process that *began* then.
@@ -128,11 +124,11 @@ def require_person(pid: int, began: int) -> None:
             if ancestor in ours:
                 raise ClientRefused("a process that a client of OneTool started cannot answer")
     except (OSError, ValueError):
-        raise ClientRefused("the process that answers cannot be identified") from None
+        raise ClientRefused("the answering process cannot be identified") from None
 
 
 def require_terminal(peer: ProcessFacts) -> None:
-    """Return when *peer* reads from and writes to the terminal that controls it, in its foreground.
+    """Check that *peer* reads from and writes to the terminal that controls it, in its foreground.
 
     Raises:
         ClientRefused: It does not.
@@ -170,13 +166,13 @@ def _lineage(peer: ProcessFacts) -> Iterator[int]:
         if pid <= 1:
             return
         pid = ProcessFacts.read(pid).parent
-    raise ClientRefused("the process that answers has too many ancestors")
+    raise ClientRefused("the answering process has too many ancestors")
 
 
 def _processes_of_clients() -> set[int]:
     """Return the processes that have started a OneTool server, and the wrappers in between."""
     found: set[int] = set()
-    # The shared server has lost the relay that started it: its parent is whoever takes in orphans.
+    # The shared server has lost the relay that started it: its parent is now the reaper of orphans.
     own = [] if sys.argv[0].endswith(SHARED) else [os.getpid()]
     for pid in [*own, *_serving_processes()]:
         with suppress(OSError, ValueError):

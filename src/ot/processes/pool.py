@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, ClassVar
@@ -37,11 +38,7 @@ class Leased(ABC):
 
     @asynccontextmanager
     async def lease(self, tool: str, whom: str) -> AsyncGenerator[None]:
-        """Yield when *tool* has a place on it.
-
-        Raises:
-            ToolBusy: Too many calls are waiting already.
-        """
+        """Yield when *tool* has a place on it; raise ToolBusy if too many calls are waiting already."""
         if self.in_flight >= self._most:
             raise ToolBusy(tool, f"{self.in_flight} calls are waiting for {whom}")
         self.in_flight += 1
@@ -84,6 +81,8 @@ class Pool[T: Leased]:
         self._by_key: dict[str, list[T]] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._held: dict[object, frozenset[str]] = {}
+        self._holders = Counter[str]()
+        """How many need the processes of a key: looked up, as a whole team's workspaces may close at once."""
         self._ending: set[asyncio.Task[Any]] = set()
         self._reaper: asyncio.Task[None] | None = None
         self._closed = False
@@ -113,13 +112,16 @@ class Pool[T: Leased]:
         before, now = self._held.pop(holder, frozenset()), frozenset(keys)
         if now:
             self._held[holder] = now
+        if now != before:
+            self._holders.update(now)
+            self._holders.subtract(before)
+            self._holders = +self._holders
         for key in before | now:
             self._forgive(key)
-        kept = {key for held in self._held.values() for key in held}
-        for key in self._backoffs.keys() - kept:
+        for key in self._backoffs.keys() - self._holders.keys():
             self._forget(key)
         for process in self._all():
-            if process.held_as not in kept:
+            if process.held_as not in self._holders:
                 self._retire(process)
 
     def _backoff(self, key: str) -> Backoff:

@@ -1,0 +1,1 @@
+"""Tools as data, and finding packs without importing them."""

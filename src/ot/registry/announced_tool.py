@@ -52,7 +52,7 @@ class AnnouncedTool:
 
 
 def announcement(tool: Tool) -> dict[str, Any]:
-    """Return what is announced of *tool*, for ``_meta``."""
+    """Return the announcement of *tool* for ``_meta``."""
     parameters = [
         {key: value for key, value in asdict(one).items() if value not in ("", None)} for one in tool.parameters
     ]
@@ -61,7 +61,7 @@ def announcement(tool: Tool) -> dict[str, Any]:
 
 
 def read_announced_tool(definition: Mapping[str, Any]) -> AnnouncedTool | None:
-    """Return what a server's *definition* announces in a form that is known here; nothing where it does not fit."""
+    """Return the announcement in a server's *definition*; nothing if its form is unknown or malformed."""
     told = form_of(definition)
     if told is None:
         return None
@@ -92,19 +92,19 @@ def has_docstring(tool: Tool) -> bool:
 
 
 def revision_of(told: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
-    """Return what is another text when tools have changed, each *told* by its description and its announcement."""
+    """Return a text that changes when tools do, each *told* by its description and its announcement."""
     listed = sorted(json.dumps([description, announced], sort_keys=True) for description, announced in told)
     return hashlib.sha256("\n".join(listed).encode()).hexdigest()[:16]
 
 
 def form_of(carrier: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what a definition or a result says to a OneTool, if it is in a form that is known here."""
+    """Return what a definition or a result tells another OneTool, if its form is known here."""
     found = read_meta(carrier)
     return found if found.get("form") == FORM else None
 
 
 def read_meta(carrier: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a definition, a result or a block says to a OneTool, in whatever form."""
+    """Return what a definition, a result or a block tells another OneTool, in any form."""
     return mapping_of(mapping_of(carrier.get("_meta")).get(META))
 
 

@@ -38,7 +38,7 @@ def _extension(folder: Path, files: Mapping[str, Path]) -> Extension:
 
 
 def _state(files: Mapping[str, Path]) -> str:
-    """Return what changes when one of the files does: their places, sizes and times."""
+    """Return a value that changes when one of the files does: their places, sizes and times."""
     found = ((file, file.stat()) for file in files.values())
     return " ".join(f"{file}:{status.st_size}:{status.st_mtime_ns}" for file, status in found)
 

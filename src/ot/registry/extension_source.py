@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from ot.config.snapshot import Snapshot, take_snapshot
 from ot.errors import ToolUnavailable
 from ot.files.private_file import read_regular
+from ot.registry.freshness import Stamp, stamps_below
 from ot.registry.pack_needs import Needs
 from ot.registry.pep723 import script_metadata, script_problem
 from ot.registry.tool import Tool
@@ -45,11 +46,7 @@ class Extension:
 
     @cached_property
     def source(self) -> PackSource:
-        """The pack's file, parsed.
-
-        Raises:
-            ToolUnavailable: It is no usable pack.
-        """
+        """The pack's file, parsed; raises ToolUnavailable if it is no usable pack."""
         if self.problem:
             raise ToolUnavailable(self.name, self.problem)
         source = PackSource(self.name, self.main, self.files[self.main])
@@ -95,6 +92,24 @@ def extensions_of_user(global_dir: Path) -> list[Extension]:
     ]
 
 
+class UserPacks:
+    """The packs in the user's own directory, read once per change for all who ask."""
+
+    def __init__(self, global_dir: Path) -> None:
+        """Look in *global_dir*, when somebody asks."""
+        self._global_dir = global_dir
+        self._known: tuple[Mapping[str, Stamp], Sequence[Extension]] | None = None
+        """What was read, and the stamps from before: one value, as several threads ask."""
+
+    def read(self) -> Sequence[Extension]:
+        """Return the packs as they are now."""
+        stamps, known = stamps_below(self._global_dir / TOOLS), self._known
+        if known is None or known[0] != stamps:
+            # Stamped before they are read: what changes meanwhile is noticed the next time.
+            known = self._known = stamps, extensions_of_user(self._global_dir)
+        return known[1]
+
+
 def extensions_of_project(snapshot: Snapshot | None) -> list[Extension]:
     """Return the packs of a trusted project, made of the very bytes that were trusted."""
     if snapshot is None:
@@ -132,11 +147,7 @@ def pack_name_problem(name: str) -> str:
 
 
 def pack_name_of(file: Path) -> str:
-    """Return the name of the pack that *file* is.
-
-    Raises:
-        ToolUnavailable: It is not called like a pack.
-    """
+    """Return the name of the pack that *file* is, or raise ToolUnavailable if it is not called like one."""
     name = file.name.removesuffix(SUFFIX)
     why = f"a pack's file is called <pack>{SUFFIX}" if name == file.name else pack_name_problem(name)
     if why:

@@ -14,13 +14,21 @@ EVERY_SECONDS = 1.0
 
 
 def stamp_of(path: Path | str) -> Stamp:
-    """Return what changes when a file or directory does."""
+    """Return a value that changes when a file or directory does."""
     try:
         found = os.stat(path)  # noqa: PTH116 - for every run: Path.stat() takes twice as long
     except OSError:
         return (0, 0, 0, 0)
     # With the mode: a file with secrets that others can read is used once its user has made it private.
     return (found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode)
+
+
+def stamps_below(directory: Path) -> dict[str, Stamp]:
+    """Return the stamps of *directory* and of everything in it, by path."""
+    found = {str(directory): stamp_of(directory)}
+    for folder, folders, files in os.walk(directory):
+        found |= {path: stamp_of(path) for path in (f"{folder}/{name}" for name in (*folders, *files))}
+    return found
 
 
 class Freshness:
@@ -44,9 +52,9 @@ class Freshness:
         if overdue:
             self._looked = self._clock()
         stamps = [] if packs_only else [self._always]
-        stamps += [stamps for name, stamps in self._packs.items() if overdue or name in names]
+        stamps += self._packs.values() if overdue else [self._packs[name] for name in names if name in self._packs]
         return any(stamp_of(path) != stamp for known in stamps for path, stamp in known.items())
 
 
 def _stamps(paths: Iterable[Path]) -> dict[str, Stamp]:
-    return {str(path): stamp_of(path) for path in paths}
+    return {path: stamp_of(path) for path in dict.fromkeys(map(str, paths))}

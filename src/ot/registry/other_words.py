@@ -317,7 +317,7 @@ def letters_of(name: str) -> str:
 
 
 def tool_of_alias(pack: str, name: str) -> str:
-    """Return which tool of the bundled *pack* is meant by its alias *name*, or nothing."""
+    """Return the tool of the bundled *pack* that the alias *name* means, or nothing."""
     return _aliases().get((pack, letters_of(name)), "")
 
 

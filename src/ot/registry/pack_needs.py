@@ -19,14 +19,14 @@ def no_needs(kind: str) -> tuple[str, ...]:
 
 
 def read_needs(text: str) -> Needs:
-    """Return what a bundled pack's file declares, found without parsing all of it."""
+    """Return the declarations in a bundled pack's file, without parsing all of it."""
     found = DECLARED.search(text)
     needs: dict[str, list[str]] = ast.literal_eval(found[1]) if found else {}
     return lambda kind: tuple(needs.get(kind, ()))
 
 
 def missing_needs(needs: Needs, find_secret: Callable[[str], str | None], path: str) -> list[str]:
-    """Return what a pack cannot work without and does not have, each with what to do; *path* is the ``PATH``."""
+    """Return what a pack requires and does not have, each with what to do; *path* is the ``PATH``."""
     secrets = [name for name in needs("secrets") if not find_secret(name)]
     programs = [name for name in needs("programs") if not shutil.which(name, path=path)]
     return [

@@ -29,7 +29,7 @@ class ScriptMetadata:
 
 
 def script_metadata(text: str) -> ScriptMetadata | None:
-    """Return what the file declares, or None when that is malformed: ``script_problem`` says how."""
+    """Return the file's metadata, or None if it is malformed: ``script_problem`` says how."""
     try:
         return _read(text)
     except ValueError:

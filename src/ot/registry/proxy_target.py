@@ -47,7 +47,7 @@ class ProxyTarget:
 
     @classmethod
     def of(cls, target: str) -> ProxyTarget:
-        """Return what a tool's ``target`` says."""
+        """Return the parsed ``target`` of a tool."""
         return cls(**json.loads(target))
 
     def text(self) -> str:

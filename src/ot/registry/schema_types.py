@@ -59,7 +59,7 @@ def schemas(value: Any) -> list[Any]:
 
 
 def resolve(root: Any, reference: Any) -> Any:
-    """Return what a reference inside *root* points to, or nothing; an address elsewhere is never looked up."""
+    """Return the target of a reference inside *root*, or nothing; other addresses are never looked up."""
     if reference == "#":
         return root
     if not isinstance(reference, str) or not reference.startswith("#/"):

@@ -148,7 +148,7 @@ def _description(tool: Tool) -> str:
 
 
 def _describe_parameters(tool: Tool) -> dict[str, str]:
-    """Return what is said of each parameter: by itself, or in the docstring."""
+    """Return each parameter's description: its own, or the docstring's."""
     from griffe import Docstring, DocstringSectionKind, Parser  # noqa: PLC0415 - only definitions need it, at 90 ms
 
     found = {parameter.name: parameter.description for parameter in tool.parameters if parameter.description}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import keyword
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -67,7 +67,11 @@ def load_tool(registry: ToolRegistry, pack: str, name: str) -> Tool | None:
 
 
 def tools_of_functions(
-    pack: str, functions: Mapping[str, Callable[..., Any]], *, format: str | None = None
+    pack: str,
+    functions: Mapping[str, Callable[..., Any]],
+    *,
+    format: str | None = None,
+    destructive: Collection[str] = (),
 ) -> list[Tool]:
     """Return tools for live functions that the server itself holds, such as those of the ``ot`` pack."""
     return [
@@ -79,6 +83,7 @@ def tools_of_functions(
             doc=inspect.getdoc(function) or "",
             target=f"{pack}:{name}",
             format=format,
+            destructive=name in destructive,
             decorated=hasattr(function, "__wrapped__"),
         )
         for name, function in functions.items()
@@ -89,11 +94,7 @@ class PackSource:
     """A pack's file, parsed."""
 
     def __init__(self, pack: str, file: str, source: bytes) -> None:
-        """Parse *source*, the content of *file*.
-
-        Raises:
-            ToolUnavailable: It is no usable pack; the reason says why.
-        """
+        """Parse *source*, the content of *file*; raise ToolUnavailable, with the reason, if it is no usable pack."""
         self._pack = pack
         tree = _parse(pack, file, source)
         self._constants = _constants(tree)
@@ -149,7 +150,7 @@ class PackSource:
         return needs
 
     def read_requirements(self, kind: str) -> tuple[str, ...]:
-        """Return what ``__ot_requires__`` lists under *kind*.
+        """Return the list under *kind* in ``__ot_requires__``.
 
         Raises:
             ToolUnavailable: It is not a literal dict of lists of names.
@@ -194,7 +195,7 @@ class Computed:
 
 
 def _constants(tree: ast.Module) -> dict[str, Any]:
-    """Return what the file assigns to ``pack``, ``__all__`` and the names that begin with ``__ot_``."""
+    """Return the file's values of ``pack``, ``__all__`` and the names that begin with ``__ot_``."""
     return {
         name: _literal(value)
         for node in tree.body

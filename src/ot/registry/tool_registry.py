@@ -37,11 +37,7 @@ class Pack:
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
-        """The pack's tools by name.
-
-        Raises:
-            ToolUnavailable: The pack's file cannot be read as a pack.
-        """
+        """The pack's tools by name; raises ToolUnavailable if its file cannot be read as a pack."""
         found: dict[str, Tool] = {}
         for tool in self.read_tools():
             if tool.name in found:
@@ -63,7 +59,7 @@ class Pack:
 
     @property
     def server(self) -> str:
-        """The server whose tools it has; nothing where it is not one's."""
+        """The server whose tools it has; empty if it is not a server's."""
         return self.origin.partition(":")[2] if self.source == "proxy" else ""
 
     @property
@@ -116,11 +112,7 @@ class ToolRegistry:
         return self._packs
 
     def pack(self, name: str) -> Pack:
-        """Return the pack of that name.
-
-        Raises:
-            UnknownPack: There is no such pack.
-        """
+        """Return the pack of that name, or raise UnknownPack."""
         try:
             return self._packs[name]
         except KeyError:

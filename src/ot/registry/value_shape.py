@@ -26,7 +26,7 @@ ALIKE = 4
 
 NAME = re.compile(r"[A-Za-z_@$][A-Za-z0-9_@$ -]{0,31}")
 DATA = re.compile(r"\d{3}|[0-9a-fA-F]{12}|\d.*[-_ ].*\d|(?=.*\d)[0-9a-fA-F]{6}")
-"""What keys look like that are somebody's data: numbers, hashes, dates."""
+"""What keys look like that are data: numbers, hashes, dates."""
 
 Names = Annotated[frozenset[str], PlainSerializer(sorted)]
 """Written in one order, so that the same shape is the same text."""
@@ -80,7 +80,7 @@ def _object(value: dict[Any, Any], left: Iterator[int], depth: int) -> Shape:
 
 
 def is_name(key: str) -> bool:
-    """Return whether *key* reads like a field's name and not like somebody's data."""
+    """Return whether *key* looks like a field's name and not like data."""
     return bool(NAME.fullmatch(key)) and not DATA.search(key)
 
 
@@ -181,11 +181,7 @@ def shape_to_json(shape: Shape) -> dict[str, Any]:
 
 
 def shape_of_json(plain: Mapping[str, Any]) -> Shape:
-    """Return the shape that ``shape_to_json`` wrote.
-
-    Raises:
-        ValueError: It is malformed.
-    """
+    """Return the shape that ``shape_to_json`` wrote; raise ValueError if it is malformed."""
     try:
         return _adapter().validate_python(plain)
     except ValueError as error:

@@ -1,1 +1,1 @@
-"""The thin client of the shared server: what `serve --shared` runs, with nothing but the standard library."""
+"""What ``serve --shared`` runs: it passes lines between a client and the shared server. Standard library only."""

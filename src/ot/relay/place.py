@@ -72,7 +72,7 @@ def why_switched_off() -> str:
 
 
 def find_place() -> Place:
-    """Return where this process's shared server is.
+    """Return the place of this process's shared server.
 
     Raises:
         Unshared: There is no private directory for it, or no home.
@@ -139,7 +139,7 @@ def source_root() -> str:
 
 
 def build() -> str:
-    """Return what changes whenever another version is installed here."""
+    """Return a value that changes whenever another version is installed here."""
     for place in (source_root(), *sys.path):
         try:
             names = [name for name in os.listdir(place or ".") if name.startswith("onetool_run-")]
@@ -160,7 +160,7 @@ def _stamp(record: str) -> str:
 
 
 def confinement(pid: int | str) -> str:
-    """Return what the kernel says of the limits of a process; nothing where there is no /proc.
+    """Return the kernel's view of a process's confinement; nothing without /proc.
 
     Raises:
         OSError: The process has gone, or may not be looked at.

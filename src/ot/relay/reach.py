@@ -97,11 +97,7 @@ def _connect(place: Place) -> socket | None:
 
 
 def find_peer(connection: socket) -> tuple[int, int]:
-    """Return the process and the user at the other end.
-
-    Raises:
-        OSError: The system does not tell.
-    """
+    """Return the process and the user at the other end; raise OSError if the system does not tell."""
     if sys.platform == "darwin":
         pid = connection.getsockopt(MAC_LEVEL, MAC_PID)
         return pid, _number(connection.getsockopt(MAC_LEVEL, MAC_CREDENTIALS, MAC_CREDENTIAL_BYTES)[4:8])

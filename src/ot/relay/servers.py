@@ -27,11 +27,7 @@ class Servers:
     """Starts and reaches servers for one client, as it was when its relay started."""
 
     def __init__(self, arguments: list[str]) -> None:
-        """Remember where the client works, which may be gone later, and what is installed.
-
-        Raises:
-            OSError: The working directory has been deleted.
-        """
+        """Remember what is installed, and where the client works, which may be gone later; raise OSError if it is."""
         self.is_successor = os.environ.pop(SUCCESSOR, "") != ""  # it is not for what this one starts
         self._arguments = arguments
         self._cwd = os.getcwdb()
@@ -65,7 +61,7 @@ class Servers:
         return Header(place.key, self._cwd, tuple(map(os.fsencode, self._arguments)), self._environ)
 
     def alone(self) -> tuple[socket, socket]:
-        """Return where a new server that is this client's alone takes requests, and where its answers come."""
+        """Start a server for this client alone; return the descriptors for requests and for answers."""
         plain = [argument for argument in self._arguments if argument != "--shared"]
         return _spawn([sys.executable, "-P", "-c", MAIN, *plain], {})
 

@@ -126,7 +126,7 @@ class Traffic:
         return _encode_failure(identity, NOT_CALLED % tool if tool else LOST)
 
     def _changes(self, greeting: bytes) -> bytes:
-        """Return what the client is told of a new server: that its tools are others, if it is another version."""
+        """Return the notifications about a new server: that the tools changed, if it is another version."""
         changed, self._greeting = greeting != self._greeting, greeting
         return b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n' if changed else b""
 
@@ -140,7 +140,7 @@ class Traffic:
         return not greetings & (self._unheard | self.open.keys())
 
     def fail_unrepeatable(self) -> bytes:
-        """Return what the client is told when the server has gone: only what may be repeated stays open."""
+        """Return the client's errors when the server has gone: only repeatable requests stay open."""
         lines = [_encode_cancel(identity) for identity in self.asked]
         lines += [self._fail(identity) for identity, (_, line) in self.open.items() if not line]
         self.asked.clear()
@@ -149,17 +149,17 @@ class Traffic:
         return b"".join(lines)
 
     def give_up(self, why: str) -> bytes:
-        """Return what the client is told when no server takes what it has asked: nothing stays open."""
+        """Return the client's errors when no server takes its requests: nothing stays open."""
         lines = [_encode_failure(identity, NOT_SENT % why) for identity in self.open]
         self.open.clear()
         return b"".join(lines)
 
     def list_repeatable(self) -> list[bytes]:
-        """Return what the client still waits for, which a new server can be asked again."""
+        """Return the open requests that a new server can be asked again."""
         return [line for _, line in self.open.values() if line]
 
     def begin_greeting(self) -> list[bytes]:
-        """Return what a new server is to be told first: who the client is."""
+        """Return the first message for a new server: the client's greeting."""
         self._unheard = {identity for identity, _ in self._told.values() if identity not in self.open} - {None}
         return [line for _, line in self._told.values()]
 

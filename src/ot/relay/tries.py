@@ -62,7 +62,7 @@ class Tries:
         return None
 
     def next_server(self) -> tuple[socket, socket]:
-        """Return where the next server takes requests, and where its answers come; it may not work yet.
+        """Return the descriptors of the next server for requests and answers; it may not work yet.
 
         Raises:
             Unshared, OSError: It cannot be started or reached.

@@ -1,0 +1,1 @@
+"""One ``run()`` call: fences, snippets, the program, aliases, what a program can reach."""

@@ -29,13 +29,13 @@ async def find_mistakes(
 ) -> list[ProgramFailed]:
     """Return how calls of *program* would fail, in the order of their lines, each mistake once.
 
-    In a session, *hidden* are the names that earlier programs gave a meaning.
+    In a session, *hidden* are the names that earlier programs defined.
     """
     known = {name for name in program.loads if packs.has_pack(name)}
     if not (known or program.loads - BUILTINS) or program.loads & REBINDING:
         return []
     own = program.binds.union((name for name, _ in program.prelude), hidden or ())
-    # What an earlier program of the session has named, nobody knows for certain.
+    # Names from earlier programs of the session are not known for certain.
     unknown = program.loads - known - own - BUILTINS if hidden is None else frozenset[str]()
     found: dict[tuple[str, str], ProgramFailed] = {}
     if not (members := _members(program, (known - own) | unknown)):
@@ -74,7 +74,7 @@ class _Tree:
             ),
             *(call for call in calls if any(given.arg == "return_exceptions" for given in call.keywords)),
         ]
-        # What a function calls may fail where somebody else expects it.
+        # A function's call may fail where its caller expects it.
         self._guarded = [
             ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
             for node in (*tried, *functions) if tried
@@ -88,7 +88,7 @@ class _Tree:
 
 
 def _members(program: Program, names: Collection[str]) -> list[tuple[ast.Attribute, str]]:
-    """Return where members of *names* are read, each with its name, in the order of the text."""
+    """Return the places where members of *names* are read, each with its name, in the order of the text."""
     found = [
         (node, node.value.id)
         for node in program.nodes_of(ast.Attribute)

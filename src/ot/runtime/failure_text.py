@@ -71,6 +71,10 @@ def failure_text(
         hint = hint or _name_hint(error, program, registry, was_assigned)
         if not hint and returned:
             hint = returned.hint(error.kind, error.message, source)
+        if error.inside:
+            file, number, text = error.inside
+            place = f"\n  {file} line {number}" + (f": {text}" if text else "")
+            return _with_line(str(error), error.line, source, "") + place + (f"\n{hint}" if hint else "")
         return _with_line(str(error), error.line, source, hint)
     if isinstance(error, ToolFailed):  # called without a program: in one, it would be the program's own failure
         away = "service unavailable: " if NETWORK.fullmatch(error.kind[:100]) else ""
@@ -87,7 +91,7 @@ def find_failed_call(error: OneToolError, call: ToolError | None) -> ToolError |
 
 
 def failure_cause(error: OneToolError, call: ToolError | None) -> str:
-    """Return what *error* came from, in one word; a program sees *call*, which failed, as an exception of Python's."""
+    """Return the cause of *error* in one word; a program sees the failed *call* as one of Python's exceptions."""
     if isinstance(error, ProgramFailed):
         if (cause := find_failed_call(error, call)) is None:
             return error.cause or error.kind
@@ -121,7 +125,7 @@ def _syntax_hint(error: InvalidSyntax) -> str:
 
 
 def _hint_hidden(error: ProgramFailed, program: Program | None, registry: ToolRegistry) -> str:
-    """Return how a pack is reached whose name a module or a variable has taken."""
+    """Say how to reach a pack whose name a module or a variable hides."""
     if error.kind == "UnboundLocalError" and (unbound := UNBOUND.search(error.message)):
         found = next((used for used in _members(error, program) if used["pack"] == unbound["pack"]), unbound)
         return _hint_variable(found["pack"], found.groupdict().get("name", ""), program, registry)
@@ -148,7 +152,7 @@ def _hint_variable(pack: str, name: str, program: Program | None, registry: Tool
 
 
 def _members(error: ProgramFailed, program: Program | None) -> list[re.Match[str]]:
-    """Return what the failed line names as ``pack.name``."""
+    """Return the ``pack.name`` pairs in the failed line."""
     return list(MEMBER.finditer(program.line(error.line))) if program else []
 
 
@@ -163,7 +167,7 @@ def _which_has(registry: ToolRegistry, pack: str, name: str) -> str:
 def _name_hint(
     error: ProgramFailed, program: Program | None, registry: ToolRegistry, was_assigned: Callable[[str], bool]
 ) -> str:
-    """Return what exists, for a name that does not."""
+    """Suggest existing names for an unknown one."""
     found = UNDEFINED.search(error.message) if error.kind == "NameError" else None
     if not found or not program:
         return ""
@@ -210,7 +214,7 @@ class ReturnedValues:
             del self._latest[next(iter(self._latest))]
 
     def hint(self, kind: str, message: str, line: str) -> str:
-        """Return what the tools gave that the failing *line*, or the run, called last, if the error may be about it."""
+        """Return the values of the failing *line*'s or the run's last calls, if the error may be about them."""
         if kind not in KINDS or OWN_WORDS.search(message):
             return ""
         in_line = [tool for tool in CALLED.findall(line) if tool in self._latest]

@@ -19,7 +19,7 @@ MAX_DEPTH, MAX_CHARACTERS = 100, 100_000
 
 
 def foreseen_calls(program: Program, tool: str, line: int | None, waiting: int) -> CallForecast:
-    """Return how many calls of *tool* the program holds, and the line that one of them stands in."""
+    """Return how many calls of *tool* the program has, and the line of one of them."""
     if len(program.source) > MAX_CHARACTERS:
         return CallForecast(line, program.whole_line(line), waiting, None)
     from ot.registry.other_words import aliases_of, letters_of  # noqa: PLC0415 - only a question to the user needs it
@@ -81,7 +81,7 @@ def _product(times: int | None, length: int | None) -> int | None:
 
 
 def _literal_lengths(program: Program) -> dict[str, int]:
-    """Return how long the sequences are that the program writes out and gives a name, and does not touch again."""
+    """Return the lengths of sequences that the program writes out, names, and never changes."""
     stored = Counter(n.id for n in program.nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
     # items.append(...): as long as it is written, it is not.
     stored.update(n.value.id for n in program.nodes if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name))

@@ -100,7 +100,7 @@ class Reached:
     """What to do where no tool is known that does it."""
 
     def instead(self, registry: ToolRegistry, find_tools: Callable[[str], Sequence[Tool]]) -> str:
-        """Return what is the matter, and which tools do it, if one does; *find_tools* may take its time."""
+        """Return the problem, and the tools that do it, if any; *find_tools* may be slow."""
         calls = _nearest_calls(self.used, registry)
         if not calls and self.query:
             calls = [_call(tool) for tool in find_tools(self.query) if self._fits(tool)]
@@ -133,12 +133,12 @@ NETWORK = Reached(
     otherwise=", and no tool of this workspace does it: ot.help(query='...') finds what there is",
 )
 PROCESSES = Reached(
-    "a program starts no processes",
+    "programs cannot start processes",
     "run a shell command in a terminal",
     ("shell", "command", "commands", "terminal", "bash", "execute", "executes"),
     _names("subprocess multiprocessing pexpect sh"),
     re.compile(r"\b(subprocess|Popen|check_output|check_call|system|popen|fork|exec\w*|spawn\w*|Process)\b"),
-    re.compile(r"not permitted|Permission denied|unavailable|starts no processes|there is no os\."),
+    re.compile(r"not permitted|Permission denied|unavailable|cannot start processes|there is no os\."),
 )
 PLACES = (NETWORK, PROCESSES)
 
@@ -156,7 +156,7 @@ CHANGES = re.compile(r"\b(?:create|insert|update|delete|drop|alter|replace)\b", 
 
 
 def out_of_reach(error: OneToolError, program: Program | None) -> Reached | None:
-    """Return what a program that failed with *error*, which is its own, tried to reach and cannot."""
+    """Return what a program that failed with its own *error* tried to reach and cannot."""
     if isinstance(error, InvalidSyntax):
         return _command(SHELL, error.source.strip(), None) if error.source.lstrip().startswith(("!", "%")) else None
     if isinstance(error, NotSupported):
@@ -174,7 +174,7 @@ def out_of_reach(error: OneToolError, program: Program | None) -> Reached | None
 
 
 def _module(module: str, program: Program | None) -> Reached | None:
-    """Return what a program wanted of *module*, if that is for something special, or a tool does the same."""
+    """Return what a program wanted from *module*, if the module has a special purpose or a tool does the same."""
     place, top = next((place for place in PLACES if place.has(module)), None), _top(module)
     if place is PROCESSES:
         return _command(PROCESSES, "", program)
@@ -184,7 +184,7 @@ def _module(module: str, program: Program | None) -> Reached | None:
 
 
 def _package(name: str, known: Reached | None) -> Reached:
-    """Return what to do about a package that is not installed, where *known* is what it is for."""
+    """Say what to do about a missing package; *known* is its purpose."""
     what = f"the package '{name}' is not installed"
     if known:
         return known if known.what else replace(known, what=what, otherwise=f"; {BY_USER}")
@@ -201,7 +201,7 @@ def _command(place: Reached, line: str, program: Program | None) -> Reached:
 
 
 def missing_in_pack(call: ToolError, registry: ToolRegistry) -> str:
-    """Return what to do about a pack whose own code lacks a package, for a failed *call* of it; else nothing."""
+    """Say what to do if a pack's own code lacks a package, after a failed *call* of it; else nothing."""
     said = f"{call.kind}: {call.message}" if isinstance(call, ToolFailed) else str(call)
     name = call.tool.partition(".")[0] if isinstance(call, ToolFailed) else getattr(call, "pack", "")
     pack, missing = registry.packs.get(name), MISSING.search(said)

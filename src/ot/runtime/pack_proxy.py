@@ -5,23 +5,28 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from ot.config.models import Limits
-from ot.errors import InvalidArguments, ToolError, ToolFailed, UnknownTool
+from ot.errors import InvalidArguments, OneToolError, ToolError, ToolFailed, ToolUnavailable, UnknownTool
 from ot.execution.arguments import is_seen, require_few
 from ot.execution.call_context import CallContext, CallForecast, no_model
 from ot.execution.caller import Caller
 from ot.execution.tool_executor import ToolExecutor
 from ot.nearest_names import MAX_NAME, same_name
+from ot.registry.saved_programs import EnteredProgram, SavedPack, SavedProgram
 from ot.registry.tool import Tool
 from ot.registry.tool_registry import ToolRegistry
 from ot.runtime import project_proxy
-from ot.runtime.engines.engine import Constant, Function, Missing, PrintCapture
+from ot.runtime.engines.engine import Constant, Function, Missing, Outcome, Place
+from ot.runtime.engines.given_time import GivenTime
+from ot.runtime.engines.saved_calls import read_saved
 from ot.runtime.failure_text import ReturnedValues
 from ot.runtime.foreseen_calls import foreseen_calls
+from ot.runtime.print_capture import PrintCapture
 from ot.runtime.program import Program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import ReplyBlocks, RunEffects
@@ -50,8 +55,30 @@ class CallUnderWay:
     """Whether who watches has cancelled it."""
 
 
+class Tape(Protocol):
+    """Records a run, or answers its calls as they were recorded."""
+
+    replays: bool  # whether no tool is called
+    packs: Sequence[str]  # what the program has beside the installed ones
+
+    @property
+    def make_packs(self) -> Callable[..., PackProxy]:
+        """Makes what the program reaches, as PackProxy is made."""
+        ...
+
+    def note_end(self, found: Outcome | OneToolError, packs: PackProxy, engine: str) -> None:
+        """Take note of what the run came to."""
+        ...
+
+    def finish(self) -> Sequence[str]:
+        """Write what is to be written; return what went wrong."""
+        ...
+
+
 class PackProxy:
     """The Reach of one run: it counts, bounds and checks every call before the door sees it."""
+
+    given: GivenTime | None = None
 
     def __init__(
         self,
@@ -93,6 +120,8 @@ class PackProxy:
         """Whether what was foreseen of calls may be otherwise at the next run, though the registry is the same."""
         self.called_alone = ""
         """The tool that is called without a program."""
+        self.entered: EnteredProgram | None = None
+        """What the next call has passed the door with already, of a saved program that is called without a program."""
         self.under_way: dict[int, CallUnderWay] = {}
         self._files = FileCalls(executor, budget, lambda: self._context(None), limits.value_bytes)
 
@@ -105,8 +134,13 @@ class PackProxy:
         """Return whether *name* is a pack."""
         return name in self.registry.packs
 
+    def saved(self, name: str) -> SavedProgram | None:
+        """Return the saved program that the pack *name* is, if it is one that can be used."""
+        pack = self.registry.packs.get(name)
+        return pack.program if isinstance(pack, SavedPack) and not pack.broken else None
+
     def member(self, pack: str, name: str) -> Function | Constant | Missing:
-        """Return what ``pack.name`` is.
+        """Return the member ``pack.name``.
 
         Raises:
             LimitExceeded: The run has used up its calls: a look at what is not there costs one, or it never ended.
@@ -134,13 +168,19 @@ class PackProxy:
         *,
         line: int | None = None,
         key: str = "",
+        inside: Place | None = None,
     ) -> Any:
         """Return the tool's value as a plain copy; *key* is what whoever asked for it elsewhere knows the call by.
+
+        Of a saved program's tool it is the EnteredProgram, for whoever is to run it.
 
         Raises:
             ToolError: The call failed; the program may catch it.
             LimitExceeded: The run has used up its calls; the program may not.
         """
+        if self.entered:
+            entered, self.entered = self.entered, None
+            return entered
         self._budget.spend_call()
         _require_names(pack, name, kwargs)
         name = self._spell(pack, name)
@@ -150,7 +190,7 @@ class PackProxy:
         try:
             await self._in_flight.acquire()
             try:
-                return await self._check_and_call(pack, name, args, kwargs, line, key, number)
+                return await self._check_and_call(pack, name, args, kwargs, line, key, number, inside)
             finally:
                 self._in_flight.release()
         except ToolError as error:
@@ -177,7 +217,7 @@ class PackProxy:
     async def foresee(
         self, pack: str, name: str, arguments: tuple[Sequence[Any], Mapping[str, Any]] | None, *, must_exist: bool
     ) -> ToolError | None:
-        """Return how a call would be refused, if that is certain."""
+        """Return the refusal of a call, if it is certain."""
         args, kwargs = arguments or ((), {})
         try:
             _require_names(pack, name, kwargs)
@@ -193,11 +233,11 @@ class PackProxy:
         except (UnknownTool, InvalidArguments) as error:
             return error if must_exist or isinstance(error, InvalidArguments) else None
         except ToolError:
-            self.foreseen_for_now = True  # of what is denied, or cannot be listed, the call itself tells
+            self.foreseen_for_now = True  # for a denied or unlisted tool the call itself says so
         return None
 
     async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
-        """Return what one step of Python's own file functions comes to.
+        """Carry out one step of Python's own file functions and return its result.
 
         Raises:
             ToolError: It failed, as above.
@@ -221,6 +261,7 @@ class PackProxy:
         line: int | None = None,
         key: str = "",
         number: int = 0,
+        inside: Place | None = None,
     ) -> Any:
         tool, called = self._tool(pack, name), f"{pack}.{name}"
         require_few(tool, len(args) + len(kwargs))
@@ -230,7 +271,12 @@ class PackProxy:
             self.tolerated.add("dict-argument")
             given, named = (), meant
         self.calls += 1
-        value, chars = await self._call_and_tell(tool, given, named, self._context(line, key, number))
+        context = self._context(line, key, number)
+        if inside and (saved := self.saved(inside[0])):
+            context.foresee = partial(self._foresee_inside, saved, inside[1])
+        value, chars = await self._call_and_tell(tool, given, named, context)
+        if isinstance(value, EnteredProgram):
+            return value
         self.returned.note(called, value, chars)
         if called == SHOW_TOOL and not self.blocks.show(value):
             raise ToolFailed(SHOW_TOOL, "ValueError", NOTHING_TO_SHOW)
@@ -254,7 +300,7 @@ class PackProxy:
     async def _call_and_tell(
         self, tool: Tool, args: Sequence[Any], kwargs: Mapping[str, Any], context: CallContext
     ) -> tuple[Any, int]:
-        """Return what the door returns, and tell when the call starts and ends."""
+        """Call through the door, and tell observers when the call starts and ends."""
         started, error, value, chars = time.monotonic(), "", None, 0
         if self.tell:
             self.tell(CallStarted(self._run_id, context.call_id, tool.full_name, tuple(args), kwargs, context.line))
@@ -278,7 +324,7 @@ class PackProxy:
         )  # fmt: skip
 
     def _foresee(self, tool: str, line: int | None) -> CallForecast:
-        """Return what is known of the calls of *tool* that wait and that are to come."""
+        """Return what is known about the waiting and further calls of *tool*."""
         waiting = sum(call.tool == tool for call in self.under_way.values())
         if self.program:
             foreseen = foreseen_calls(self.program, tool, line, waiting)
@@ -287,12 +333,19 @@ class PackProxy:
         alone = tool == self.called_alone
         return CallForecast(line, "", waiting, 1 if alone else None, alone)
 
+    def _foresee_inside(self, saved: SavedProgram, number: int, tool: str, line: int | None) -> CallForecast:
+        """Return as ``_foresee``, of a call that stands in a line of a saved program."""
+        waiting = sum(call.tool == tool for call in self.under_way.values())
+        return CallForecast(number, read_saved(saved).whole_line(number), waiting, None, file=saved.file.name)
+
     async def _call_back(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call a tool for a tool: its own call holds a place already, and waiting for another could wait for ever."""
         self._budget.spend_call()
         _require_names(pack, name, kwargs)
         name = self._spell(pack, name)
         self._note(pack, f"{pack}.{name}")
+        if self.saved(pack):
+            raise ToolUnavailable(pack, "tools call no saved programs, only programs do")
         return await self._check_and_call(pack, name, args, kwargs)
 
     def _pass_on(self, what: str, tool: str, details: Mapping[str, Any]) -> None:
@@ -331,11 +384,7 @@ class PackProxy:
 
 
 def _require_names(pack: str, name: str, kwargs: Mapping[str, Any]) -> None:
-    """Return when every name is short enough to be looked up and told of.
-
-    Raises:
-        InvalidArguments: One has more than 200 characters.
-    """
+    """Raise InvalidArguments if a name is too long, over 200 characters, to be looked up and reported."""
     if max(len(pack), len(name), *map(len, kwargs)) > MAX_NAME:
         tool = f"{pack[:50]}.{name[:50]}"
         raise InvalidArguments(tool, f"{tool}(): a name of more than {MAX_NAME} characters is malformed")

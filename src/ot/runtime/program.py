@@ -121,7 +121,7 @@ class Program:
 
     @cached_property
     def asks_to_sanitize(self) -> bool:
-        """Whether ``__sanitize__`` may come to something other than False: what a run that fails goes by."""
+        """Whether ``__sanitize__`` may become anything but False; decides for a run that fails."""
         if "__sanitize__" not in self.binds:
             return False
         values = [
@@ -304,6 +304,13 @@ def normalise_indentation(code: str) -> str:
     )
 
 
+def indent_lines(code: str, by: str) -> str:
+    """Return *code* with *by* before its lines, but for those within string literals."""
+    lines = code.split("\n")
+    inside, _ = _layout(lines)
+    return "\n".join(by + line if line and number not in inside else line for number, line in enumerate(lines))
+
+
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
@@ -333,7 +340,7 @@ def _layout(lines: list[str]) -> tuple[set[int], set[int]]:
             elif token.type == tokenize.FSTRING_END:
                 inside.update(range(opened.pop(), token.end[0]))
     except (tokenize.TokenError, SyntaxError):
-        pass  # what could be read is what is known; the parser will say what is wrong
+        pass  # known are the tokens read so far; the parser will report the error
     return inside, starts
 
 

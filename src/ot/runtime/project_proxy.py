@@ -69,13 +69,13 @@ class ProjectProxy:
         return ProjectPath(expand_home(str(project.path)))
 
     def member(self, name: str) -> Function | Constant | Missing:
-        """Return what ``proj.name`` is; a function wins over a project."""
+        """Return the member ``proj.name``; a function wins over a project."""
         if name in self.functions:
             return Function()
         return Constant(self.resolve(name)) if name in self._projects else Missing()
 
     def require_function(self, name: str) -> None:
-        """Return when ``proj.name`` can be called.
+        """Check that ``proj.name`` can be called.
 
         Raises:
             UnknownTool: It cannot; the text lists functions and projects.

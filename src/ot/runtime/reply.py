@@ -15,7 +15,7 @@ from ot.registry.proxy_target import BLOCK
 
 @dataclass(frozen=True)
 class Reply:
-    """What a run comes to: texts for a model, the value for a program, and what is to be known about the run."""
+    """The result of a run: texts for a model, the value for a program, and facts about the run."""
 
     texts: tuple[str, ...]
     """What was printed, then the value or the failure, each as a text of its own."""
@@ -68,7 +68,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class BareReply(Reply):
-    """What one call comes to for another program: nothing is written out, and the failure is the error itself."""
+    """The result of one call for another program: nothing is formatted, and a failure is the error itself."""
 
     printed: str = ""
     """What tools printed."""
@@ -208,13 +208,13 @@ class RunEffects:
         return any(how == "unknown" for how, _, _ in self._counted)
 
     def beside(self, error: OneToolError, run_id: str) -> str:
-        """Return what the run did before *error*, if the line of its failure does not tell that already."""
+        """Say what the run did before *error*, unless the failed line already tells."""
         if isinstance(error, ProgramFailed) and not self.unknown:
             return ""
         return self.text(run_id)
 
     def text(self, run_id: str) -> str:
-        """Return what a run that did not come to its end has done; nothing when it did nothing."""
+        """Say what an unfinished run has done; empty if it did nothing."""
         if not any(how != "failed" for how, _, _ in self._counted):
             return ""
         return "\n".join([f"What this run did before it ended (run {run_id}):", *self._lines(*WORDS)])

@@ -53,22 +53,14 @@ class RunBudget:
         return self._root.calls, self._root._most_calls
 
     def spend_call(self) -> None:
-        """Count one tool call, on the outermost run's account.
-
-        Raises:
-            LimitExceeded: There are none left.
-        """
+        """Count one tool call, on the outermost run's account; raise LimitExceeded if none are left."""
         root = self._root
         root.calls += 1
         if root.calls > root._most_calls:
             raise LimitExceeded("calls", f"the run made more than {root._most_calls:,} tool calls")
 
     def spend_file_call(self) -> None:
-        """Count one step of Python's own file functions, as above.
-
-        Raises:
-            LimitExceeded: There are none left.
-        """
+        """Count one step of Python's own file functions, as above."""
         root = self._root
         root.file_calls += 1
         if root.file_calls > root._most_file_calls:

@@ -20,7 +20,7 @@ import orjson
 from ot.brief_repr import Redact, brief_repr, brief_text
 from ot.execution.caller import Caller
 from ot.runtime.engines.engine import Outcome
-from ot.runtime.pack_proxy import PackProxy
+from ot.runtime.pack_proxy import PackProxy, Tape
 from ot.runtime.program import Program
 from ot.runtime.reply import Reply
 from ot.runtime.run_budget import RunBudget
@@ -73,7 +73,7 @@ class RunWatcher:
         self.put(_line(event, fields))
 
     async def take(self) -> bytes:
-        """Return what is new, as soon as there is something."""
+        """Wait for new events and return them."""
         await self._news.wait()
         await asyncio.sleep(BATCH_SECONDS)
         self._news.clear()
@@ -209,7 +209,7 @@ class RunFeed:
         }
 
     def _budget(self, trail: RunTrail | None) -> dict[str, Any]:
-        """Return what the run has used of its budget, and what is left."""
+        """Return the used and the remaining budget of the run."""
         if trail is None or trail.budget is None:
             return {}
         used, most = trail.budget.calls_used
@@ -232,7 +232,7 @@ def _line(event: str, fields: Mapping[str, Any]) -> bytes:
     told = {"event": event, "at": time.time(), **fields}
     try:
         return orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # half a character, which has no UTF-8
+    except TypeError:  # an unpaired surrogate, which has no UTF-8
         return json.dumps(told).encode() + b"\n"
 
 
@@ -257,6 +257,8 @@ class RunTrail:
     program: Program | None = None
     packs: PackProxy = field(init=False)
     """What it reaches, from the moment at which it is open."""
+    tape: Tape | None = None
+    """What records the run, or answers its calls."""
     called: tuple[str, str] | None = None
     """The tool that is called without a program."""
     bare: bool = False

@@ -28,19 +28,22 @@ from ot.execution.caller import Caller
 from ot.execution.consent import RunConsent
 from ot.execution.deadline import Deadline
 from ot.execution.tool_executor import ToolExecutor
+from ot.files.run_images import RunImages
 from ot.log_span import log_span
 from ot.logs import current_request, current_run
 from ot.output.finish import Asked, Finish
 from ot.output.formats import PAGE_FORMAT
 from ot.output.result_pages import is_page
+from ot.registry.saved_programs import EnteredProgram
 from ot.registry.tool import Tool
 from ot.registry.tool_loader import load_tool
 from ot.runtime.call_check import find_mistakes
 from ot.runtime.engines.engine import NO_VALUE, Engine, Outcome
+from ot.runtime.engines.saved_calls import calling_program
 from ot.runtime.failure_text import NOTHING_HAS_RUN, failure_cause, failure_text, find_failed_call, unavailable_service
 from ot.runtime.fence_processor import strip_fences
 from ot.runtime.out_of_reach import missing_in_pack, out_of_reach
-from ot.runtime.pack_proxy import PackProxy
+from ot.runtime.pack_proxy import PackProxy, Tape
 from ot.runtime.program import Program, Reading, parse_program
 from ot.runtime.project_proxy import ProjectProxy
 from ot.runtime.reply import BareReply, Reply
@@ -92,12 +95,17 @@ class Runner:
         unused_secrets: Sequence[str] = (),
         feed: RunFeed | None = None,
         directory: str = "",
+        take_room: Callable[[int], None] = lambda size: None,
+        images: Callable[[str, str], RunImages | None] = lambda principal, run: None,
+        keep_program: Callable[[str, str], None] | None = None,
     ) -> None:
         """Put together what one run needs; *redact* takes secrets out of every text that leaves.
 
         *find_tools* returns the tools that fit some words best; it may take its time. *models* is called once a run,
         for the model that its tools may ask. *unused_secrets* say which files with secrets are not used, and why.
-        *feed* shows runs, as those of *directory*, to a person who watches.
+        *feed* shows runs, as those of *directory*, to a person who watches. *take_room* is asked before files grow.
+        *images* returns what keeps the files that a run of a principal changes, as they were before.
+        *keep_program* takes the id and the text of a run that called tools and did not fail.
         """
         self.executor = executor
         self.engine = engine
@@ -114,43 +122,48 @@ class Runner:
         self._sessions = sessions
         self._find_tools = find_tools
         self.models = models
+        self._take_room = take_room
+        self._images = images
         self._unused_secrets = unused_secrets
+        self._keep_program = keep_program
         self._readings: dict[tuple[str, bool], Program] = {}
         self._faultless: set[Program] = set()
         """Programs in which no mistake was found, and none can be as long as the registry is the same."""
         self._feed = feed or RunFeed(redact)
         self._directory = directory
 
-    async def read(self, command: str, *, session: str = "") -> Reading:
-        """Return *command* as read once and for all: fences off, snippet and aliases written out, parsed."""
+    async def read(self, command: str, *, session: str = "", packs: Collection[str] = ()) -> Reading:
+        """Return *command*, which may use *packs* that are not here, as read once: expanded and parsed."""
         started = time.monotonic()
-        if kept := self._readings.get((command, bool(session))):
+        if not packs and (kept := self._readings.get((command, bool(session)))):
             return Reading(len(command), started, kept)
         try:
-            return Reading(len(command), started, await self._program(command, bool(session)))
+            return Reading(len(command), started, await self._program(command, bool(session), packs))
         except OneToolError as error:
             return Reading(len(command), started, error)
 
-    async def _program(self, command: str, in_session: bool) -> Program:
+    async def _program(self, command: str, in_session: bool, packs: Collection[str]) -> Program:
         if len(command) > self._limits.command_bytes:
             return self._parse(command)  # the parser refuses it before anything else looks at it
         known = {*self._aliases, "run"} if in_session else self._aliases
         text, rows = unwrap(strip_fences(command), known)
         code = await self._snippets.expand(text)
-        read = partial(self._read, code, known, in_session)
+        read = partial(self._read, code, known, in_session, packs)
         program = (
             read() if len(code) <= QUICK_CHARACTERS else await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
         )
         program = replace(program, tolerated=(*rows, *program.tolerated)) if rows else program
-        if code is text and len(command) <= KEPT_CHARACTERS:  # what a snippet comes to may differ the next time
+        # A snippet may expand differently the next time.
+        if code is text and len(command) <= KEPT_CHARACTERS and not packs:
             if len(self._readings) >= MOST_KEPT:
                 del self._readings[next(iter(self._readings))]
             self._readings[command, in_session] = program
         return program
 
-    def _read(self, code: str, known: Collection[str], in_session: bool) -> Program:
+    def _read(self, code: str, known: Collection[str], in_session: bool, packs: Collection[str]) -> Program:
         program = expand_aliases(program_in(code, self._parse, known), self._aliases)
-        return tolerate(program, self.executor.registry.packs, in_session=in_session)
+        installed = self.executor.registry.packs
+        return tolerate(program, {*installed, *packs} if packs else installed, in_session=in_session)
 
     def _parse(self, code: str) -> Program:
         return parse_program(code, max_bytes=self._limits.command_bytes)
@@ -164,15 +177,16 @@ class Runner:
         session: str = "",
         format: str | None = None,
         background: RunStart | None = None,
+        tape: Tape | None = None,
     ) -> Reply:
         """Return the reply to a command; a failure is a reply too, never an exception.
 
         Runs that name the same *session* share their variables; *format* is for a program that asks for none.
-        *background* is the start that this is of a run in the background.
+        *background* is the start that this is of a run in the background. *tape* records it, or answers its calls.
         """
         trail = RunTrail(
             caller, tell=tell, session=session, format=format, started=reading.started, program=reading.program,
-            directory=self._directory,
+            directory=self._directory, tape=tape,
         )  # fmt: skip
         if background:
             trail.run_id, trail.start, trail.seconds = background
@@ -197,13 +211,18 @@ class Runner:
 
         async def outcome(budget: RunBudget) -> Outcome:
             trail.packs.called_alone = f"{pack}.{name}"
-            return Outcome(await trail.packs.call(pack, name, (), arguments, key=key))
+            value = await trail.packs.call(pack, name, (), arguments, key=key)
+            entered = isinstance(value, EnteredProgram)
+            return await self._run_entered(value, trail.packs, budget.deadline) if entered else Outcome(value)
 
         return await self._record(trail, 0, outcome)
 
     async def _record(self, trail: RunTrail, chars_in: int, work: Callable[[RunBudget], Awaitable[Outcome]]) -> Reply:
-        """Return the reply to what *work* comes to, on a budget of its own, and tell observers of it."""
+        """Return the reply of *work*, on its own budget, and tell observers."""
         trail.budget = budget = RunBudget(self._limits, current_budget.get(), trail.seconds)
+        budget.writes.take_room = self._take_room
+        if budget.depth == 1:  # what a run inside it changes is undone with it
+            budget.writes.make_images = partial(self._images, trail.caller.principal, trail.run_id)
         feed = self._feed
         if feed.watchers:
             feed.begin(trail)
@@ -219,6 +238,8 @@ class Runner:
             reply = answer = await self._answer(work, trail, budget)
         finally:
             current_budget.reset(token)
+            if budget.depth == 1:
+                budget.writes.close()
             del feed.open[trail.run_id]
             row = self._report(trail, chars_in, reply)
             if end_span:
@@ -236,6 +257,8 @@ class Runner:
     ) -> Reply:
         try:
             outcome = trail.outcome = await work(budget)
+            if trail.tape:
+                trail.tape.note_end(outcome, trail.packs, self.engine.name)
             writing = self._bare(outcome, trail) if trail.bare else self._success(outcome, trail)
             return await self._in_time(writing, outcome, budget)
         except OneToolError as error:
@@ -245,6 +268,8 @@ class Runner:
             if not trail.called_off or trail.task.uncancel():
                 raise
             failure = RunCancelled("the user cancelled the run (onetool watch)")
+        if trail.tape:
+            trail.tape.note_end(failure, trail.packs, self.engine.name)
         return await (self._bare(failure, trail) if trail.bare else self._failure(failure, trail))
 
     async def _bare(self, found: Outcome | OneToolError, trail: RunTrail) -> Reply:
@@ -267,6 +292,9 @@ class Runner:
         if self._sessions and trail.program and not trail.session:
             self._sessions.earlier.note(trail.caller.seat, trail.program)
         packs.end()
+        if self._keep_program and packs.calls and trail.program and not trail.session and reply and not reply.is_error:
+            before = "".join(f"{text}\n" for _, text in trail.program.prelude)
+            self._keep_program(trail.run_id, before + trail.program.source)
         error = reply.error if reply else "Cancelled"
         chars = sum(map(len, reply.texts)) if reply else 0
         row = RunRow(
@@ -299,7 +327,7 @@ class Runner:
         return await self.engine.run(program, packs, self._limits, budget.deadline)
 
     async def _check(self, program: Program, packs: PackProxy, hidden: Collection[str] | None = None) -> None:
-        """Return when the engine can run *program* and no call of it is bound to fail; *hidden* as for the latter."""
+        """Check that the engine can run *program* and no call of it is bound to fail; *hidden* as for the latter."""
         gaps: NotSupported | None = None
         try:
             if len(program.source) <= QUICK_CHARACTERS:
@@ -318,6 +346,16 @@ class Runner:
         if gaps:
             raise gaps
 
+    async def _run_entered(self, entered: EnteredProgram, packs: PackProxy, deadline: Deadline) -> Outcome:
+        """Return the outcome of a saved program that is called without a program."""
+        program, packs.entered = calling_program(entered), entered
+        try:
+            self.engine.refuse(program, packs)
+            return await self.engine.run(program, packs, self._limits, deadline)
+        except ProgramFailed as error:
+            error.line = None  # it is not one that anybody wrote
+            raise
+
     async def _in_background(self, program: Program, packs: PackProxy, seconds: float, deadline: Deadline) -> Outcome:
         try:
             limits = self._limits.model_copy(update={"run_seconds": seconds})
@@ -328,7 +366,8 @@ class Runner:
             raise
 
     def _reach(self, trail: RunTrail, budget: RunBudget) -> PackProxy:
-        return PackProxy(
+        make = trail.tape.make_packs if trail.tape else PackProxy
+        return make(
             self.executor,
             self._projects,
             budget,
@@ -391,7 +430,7 @@ class Runner:
         return shown
 
     async def _finish_printed(self, printed: str, trail: RunTrail, asked: Asked) -> list[str]:
-        """Return what the program and its tools printed, each as a text of its own."""
+        """Return the prints of the program and its tools, each as a separate text."""
         return [await self._finish.text(text, asked) for text in (printed, trail.packs.printed.text()) if text]
 
     def _make_asked(self, outcome: Outcome, trail: RunTrail) -> Asked:
@@ -455,7 +494,7 @@ class Runner:
         return replace(reply, cause=failure_cause(error, call))
 
     async def _instead(self, error: OneToolError, call: ToolError | None, program: Program | None) -> str:
-        """Return what to do about what the program, or the failed *call* in it, could not reach; else nothing."""
+        """Say what to do about what the program, or its failed *call*, could not reach; else nothing."""
         registry = self.executor.registry
         if call:
             return missing_in_pack(call, registry) or unavailable_service(call)

@@ -122,7 +122,7 @@ class Sessions:
 
     async def _open(self, key: Key) -> Kept:
         if not NAME.match(key[1]):
-            raise SessionError("a session's name has 1 to 64 letters, digits, '_', '.' or '-'")
+            raise SessionError("a session name has 1 to 64 letters, digits, '_', '.' or '-'")
         if (kept := self._kept.get(key)) and kept.variables.lost and not kept.busy:
             raise self._forget(key, kept, kept.variables.lost)
         if why := self._ended.pop(key, ""):
@@ -171,7 +171,7 @@ class Sessions:
     # ---------------------------------------------------------------- what ot.session() asks
 
     async def tell(self, caller: str, name: str, action: str) -> Any:
-        """Return what *caller*'s sessions hold, or clear them; an empty *name* means all.
+        """List *caller*'s sessions, or clear them; an empty *name* means all.
 
         Raises:
             SessionError: There is no such session or action, or a run is under way in it.
@@ -188,11 +188,7 @@ class Sessions:
         return list(mine)
 
     def listing(self, caller: str, name: str = "") -> dict[str, Any]:
-        """Return what *caller*'s sessions hold, or one of them.
-
-        Raises:
-            SessionError: There is no such session.
-        """
+        """List *caller*'s sessions, or one of them; raise SessionError if there is no such session."""
         return {own: _row(kept) for own, kept in self._find(caller, name)}
 
     async def _clear(self, key: Key, kept: Kept) -> None:
@@ -202,7 +198,7 @@ class Sessions:
         await kept.variables.aclose()
 
     async def variables(self, caller: str, name: str, limits: Limits) -> Variables:
-        """Return what a session holds that is plain data.
+        """Return the session's variables that are plain data.
 
         Raises:
             SessionError: There is no such session, or a run is under way in it.
@@ -252,6 +248,8 @@ class Sessions:
 class Nothing:
     """The reach of a program that only names a variable."""
 
+    given = None
+
     def has_pack(self, name: str) -> bool:
         """Return False: no pack is within reach."""
         return False
@@ -260,12 +258,11 @@ class Nothing:
         """Return Missing: no pack is within reach."""
         return Missing()
 
-    async def call(self, *_given: Any, **_named: Any) -> Any:
-        """Refuse.
+    def saved(self, name: str) -> None:
+        """Return None: no saved program is within reach."""
 
-        Raises:
-            SessionError: Always.
-        """
+    async def call(self, *_given: Any, **_named: Any) -> Any:
+        """Raise SessionError."""
         raise SessionError("no tool can be called while a session's variables are read")
 
     file = call

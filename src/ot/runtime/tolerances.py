@@ -20,7 +20,6 @@ from typing import Any, Final, NoReturn, cast
 from ot.errors import CommandTooLong, InvalidSyntax
 from ot.registry.tool import Tool
 from ot.runtime.fence_processor import strip_fences
-from ot.runtime.javascript import javascript_advice
 from ot.runtime.program import Edit, Program, find_bound_names, normalise_indentation, outside_functions, parse_program
 
 TABLE: Final = {
@@ -41,9 +40,21 @@ TABLE: Final = {
 }
 """What is tolerated: each row by the name that replies and statistics give it."""
 
+JAVASCRIPT: Final = re.compile(
+    r"(?m)^[ \t]{0,80}(?:(?:const|let|var)[ \t][^=\n]{1,200}="
+    r"|(?:async[ \t])?function\b|(?:for|if|while)[ \t]?\(.{0,200}\) \{)"
+    r"|===|=>|\bconsole\.log\("
+)
+JAVASCRIPT_ADVICE: Final = (
+    "this is JavaScript, and run() takes Python: x = 1 without const, pack.tool(key=value), for x in xs:, "
+    "print(x), True, False, None, and, or, not"
+)
+MOST_LOOKED_AT: Final = 10_000
+"""Characters of a refused text."""
+
 
 def program_in(code: str, parse: Callable[[str], Program], known: Collection[str]) -> Program:
-    """Return what *parse* makes of *code*, or of the only fenced block in it; *known* names have a meaning already.
+    """Parse *code*, or the only fenced block in it; *known* names are already defined.
 
     Raises:
         InvalidSyntax: It neither is nor holds a program.
@@ -52,7 +63,7 @@ def program_in(code: str, parse: Callable[[str], Program], known: Collection[str
         return parse(code)
     except InvalidSyntax as error:
         if (inside := find_fenced(code, parse)) is None:
-            error.hint = javascript_advice(code)
+            error.hint = JAVASCRIPT_ADVICE if JAVASCRIPT.search(code[:MOST_LOOKED_AT]) else ""
             raise
     inner, rows = unwrap(inside, known)
     program = program_in(inner, parse, known)
@@ -190,7 +201,7 @@ def _followed(program: Program, node: ast.stmt) -> bool:
 
 
 def _replace_import(node: ast.Import, packs: Collection[str]) -> list[str] | None:
-    """Return what stands for ``import pack``; None when it imports none."""
+    """Return the replacement for ``import pack``; None if it imports no pack."""
     ours = [alias for alias in node.names if alias.name in packs and alias.name not in sys.stdlib_module_names]
     if not ours:
         return None
@@ -199,7 +210,7 @@ def _replace_import(node: ast.Import, packs: Collection[str]) -> list[str] | Non
 
 
 def _from_imported(node: ast.ImportFrom, packs: Collection[str]) -> list[str] | None:
-    """Return what stands for ``from onetool import pack`` or ``from pack import tool``; None for any other."""
+    """Return the replacement for ``from onetool import pack`` or ``from pack import tool``; None for any other."""
     module = (node.module or "").removeprefix("onetool.")
     if node.level or module in sys.stdlib_module_names:
         return None
@@ -451,7 +462,7 @@ def _definition(program: Program, name: str) -> str:
     uses = sum(isinstance(node, ast.Name) and node.id == name for node in program.nodes)
     if name == "datetime" and (not used <= OF_DATETIME or uses > len(held)):
         return "from datetime import datetime"
-    # A module that is used in any other way than for what it holds is a variable that somebody forgot.
+    # A module name used for anything but its members is a forgotten variable.
     is_module = uses == len(held) and used <= ONLY_WITH.get(name, used)
     return MODULES[name] if is_module else ""
 
@@ -460,7 +471,7 @@ def _definition(program: Program, name: str) -> str:
 
 
 def _find_assigned_last(program: Program) -> tuple[str, ...]:
-    """Return the variables that the last statement assigns, if they are what the program comes to."""
+    """Return the variables that the last statement assigns, if they are the program's answer."""
     match program.tree.body[-1:]:
         case [ast.Assign([target, *_], value)] if not isinstance(value, ast.Lambda):
             targets = target.elts if isinstance(target, ast.Tuple) else [target]

@@ -1,4 +1,4 @@
-"""The MCP server. This file configures the protocol's library, which must happen before that is imported."""
+"""The MCP server: ``run``, progress, requests to the client. Configures FastMCP, which must precede its import."""
 
 import os
 from importlib import import_module
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 # Its rich log handler blocks the whole server for seconds on a long text.
 os.environ.setdefault("FASTMCP_ENABLE_RICH_LOGGING", "false")
 os.environ["FASTMCP_LOG_ENABLED"] = "false"  # its lines are written as ours are, whatever its user prefers
-os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)  # else it obeys an .env of the working directory
+os.environ.setdefault("FASTMCP_ENV_FILE", os.devnull)  # else it reads an .env file of the working directory
 
 
 def import_protocol() -> None:

@@ -28,7 +28,7 @@ class ClassicTool(McpTool):
     answer: Annotated[SkipJsonSchema[OneAnswer], Field(exclude=True)]
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Return what the tool answers; a failure is an answer too."""
+        """Return the tool's answer; a failure is an answer too."""
         return await self.answer(arguments, get_context())
 
 

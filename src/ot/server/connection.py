@@ -21,7 +21,6 @@ from fastmcp.server.context import reset_transport, set_transport
 
 from ot.config.load import load_config
 from ot.config.paths import Paths
-from ot.config.trust import Trust
 from ot.errors import ConfigError, OneToolError
 from ot.host import Host
 from ot.processes.child_environ import NETWORK
@@ -82,7 +81,7 @@ class Connection:
         return cls(workspace, tuple(filter(None, options.packs.split(","))), name)
 
     def state(self) -> dict[str, Any]:
-        """Return what is to be known of it: where its client runs, its name, since when, and how many runs are open."""
+        """Return its state: the client's directory and name, since when, and how many runs are open."""
         client = self._wire.client if self._wire else ""
         cwd, runs = str(self.workspace.paths.cwd), self.workspace.open_runs
         return {"cwd": cwd, "client": client, "since": self.since, "runs": runs}
@@ -145,7 +144,7 @@ class Connection:
             await asyncio.wait((starting,), timeout=START_SECONDS)
 
     async def drain(self, *, at_once: bool = False) -> None:
-        """Return when every request has its answer, by itself or because its time was over; no run begins any more."""
+        """Wait until every request is answered, in time or when its time is over; start no more runs."""
         seconds = self._drain.begin(at_once=at_once)
         logger.info("asked to end: open runs have %g s", seconds)
         if self._wire and not await self._wire.all_answered(seconds):
@@ -180,7 +179,7 @@ def _require_own_directory(cwd: Path) -> None:
         ConfigError: It is one of those; the client can be served alone.
     """
     if not cwd.is_absolute() or any(path.is_relative_to(top) for path in (cwd, cwd.resolve()) for top in PER_PROCESS):
-        raise ConfigError(f"a shared server cannot work in {cwd}, which means another directory for each process")
+        raise ConfigError(f"a shared server cannot work in {cwd}, which is a different directory in each process")
 
 
 async def open_workspace(host: Host, client: ClientProcess, connection: str, *, trust_project: bool) -> Workspace:
@@ -192,18 +191,14 @@ async def open_workspace(host: Host, client: ClientProcess, connection: str, *, 
     _require_same_network(client.environ)
     paths = Paths.find(client.environ, client.cwd)
     _require_own_directory(paths.cwd)
-    load = partial(load_config, paths, Trust(paths.global_dir), trust_project=trust_project)
+    load = partial(load_config, paths, trust_project=trust_project)
     # Read in a thread: other clients do not wait for the disk of this one.
     loaded = await anyio.to_thread.run_sync(load)
     return Workspace(host, paths, trust_project=trust_project, loaded=loaded, connection=connection)
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return what a client's command line asks for.
-
-    Raises:
-        ConfigError: Something of it means nothing over a shared connection.
-    """
+    """Return a client's options; raise ConfigError if one has no meaning over a shared connection."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for flag in ("--shared", "--trust-project", "--json"):
         parser.add_argument(flag, action="store_true")

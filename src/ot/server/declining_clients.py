@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from ot.servers.catalogue_files import write_json
+from ot.proxied.catalogue_files import write_json
 
 logger = logging.getLogger(__name__)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 
 from fastmcp.tools import ToolResult
 
@@ -17,6 +18,9 @@ CUT_OFF = (
     "nobody knows"
 )
 
+is_let_in: ContextVar[bool] = ContextVar("is_let_in", default=False)
+"""Whether an edge let the request in before the end began."""
+
 
 class Drain:
     """The runs that are open when the server is asked to end have a while to do so, and no others begin."""
@@ -25,13 +29,27 @@ class Drain:
         """Give open runs *seconds*, asked for when it begins."""
         self._seconds = seconds
         self._open: set[asyncio.Task[object]] = set()
-        self._begun = self._over = self._at_once = False
-        self._ended = asyncio.Event()
+        self._over = self._at_once = False
+        self.begun, self._ended = asyncio.Event(), asyncio.Event()
+        self._let_in = 0
 
     def begin(self, *, at_once: bool = False) -> float:
         """Let no run begin any more, and return how long open ones may take: nothing if it is to be *at_once*."""
-        self._begun, self._at_once = True, at_once
+        self.begun.set()
+        self._at_once = at_once
         return 0.0 if at_once else self._seconds()
+
+    @contextmanager
+    def enter(self) -> Generator[None]:
+        """Let a request in: its run may begin after the end has begun; an edge that refuses others asks by itself."""
+        token = is_let_in.set(True)
+        self._let_in += 1
+        try:
+            yield
+        finally:
+            self._let_in -= 1
+            is_let_in.reset(token)
+            self._ended.set()
 
     def cut_off(self) -> None:
         """Stop the runs that are open: their replies say why."""
@@ -43,16 +61,16 @@ class Drain:
         """Return whether all runs that are open have ended within *seconds*."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self._open:
+                while self._open or self._let_in:
                     self._ended.clear()
                     await self._ended.wait()
-        return not self._open
+        return not (self._open or self._let_in)
 
     async def answer[T](self, run: Callable[[], Awaitable[T]], *, goes_on: bool = False) -> T | ToolResult:
-        """Return what *run* returns, or that the server is ending; one that *goes_on* had begun before."""
+        """Return the result of *run*, or say that the server is ending; a run that *goes_on* had started before."""
         task = asyncio.current_task()
         assert task is not None
-        if self._begun and not goes_on:
+        if self.begun.is_set() and not (goes_on or is_let_in.get()):
             return _ending(ENDING, begun=False)
         if self._over:
             return self._was_cut_off()

@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from ot.errors import CannotAsk
 from ot.execution.caller import Answer, AskUser, Caller, Question
-from ot.servers.place import AskRoots, Roots
+from ot.proxied.place import AskRoots, Roots
 
 if TYPE_CHECKING:
     from ot.background.held_runs import HeldRun
@@ -48,11 +48,7 @@ class ClientQuestion:
     seconds: float
 
     async def __call__(self, question: Question) -> Answer:
-        """Return the answer.
-
-        Raises:
-            CannotAsk: The client did not take the question, or nobody answered in time.
-        """
+        """Return the answer; raise CannotAsk if the client did not take the question, or nobody answered in time."""
         try:
             async with asyncio.timeout(self.seconds):
                 result = await self._ask(question)
@@ -93,12 +89,12 @@ class QuestionModes:
     opens: bool
 
     def allow(self, question: Question) -> bool:
-        """Return whether *question* is of such a kind."""
+        """Return whether *question* is of one of these kinds."""
         return self.opens if question.kind == "url" else self.form
 
 
 def modes_of(ctx: Context) -> QuestionModes:
-    """Return what the client of this request can put before its user."""
+    """Return the kinds of question that this request's client can ask its user."""
     offered = ctx.session.client_capabilities
     modes = offered.elicitation if offered else None
     # No mode at all is how clients before 2025-11-25 say form.
@@ -148,7 +144,7 @@ def who_answers(ctx: Context, caller: Caller, ask: AskUser, elsewhere: AskElsewh
 
 
 def input_required(question: Question, token: str) -> InputRequiredResult:
-    """Return what tells a client of the modern era to ask its user and to call again."""
+    """Return the answer that tells a client of the modern era to ask its user and call again."""
     return InputRequiredResult(input_requests={KEY: elicit_request(question)}, request_state=token)
 
 

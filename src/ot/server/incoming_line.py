@@ -39,7 +39,7 @@ Incoming = types.JSONRPCMessage | NoMessage
 
 
 async def read_line(line: bytes, *, alone: bool) -> Incoming:
-    """Return what *line* means; one client that is not *alone* must not hold up the others with a long one."""
+    """Parse *line*; a long one of a client that is not *alone* must not hold up the others."""
     if alone or len(line) <= QUICK_BYTES:
         return read_message(line)
     return await anyio.to_thread.run_sync(_read_bounded, line)

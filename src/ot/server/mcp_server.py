@@ -44,9 +44,9 @@ from ot.server.elicitation import (
     who_answers,
 )
 from ot.server.front import UNKNOWN_CLIENT, Front, client_name
-from ot.server.pack_calls import FormedReply, carry_out_call, key_of, wants_form, with_relay
-from ot.server.pack_tools import PackTools
-from ot.server.parked_runs import MOST, MOST_OF_TEAM, NotParked, ParkedRun, ParkedRuns, StartRun
+from ot.server.other_replicas import Elsewhere, Here, JoinOthers, OtherReplicas
+from ot.server.pack_calls import FormedReply, OfferPacks, key_of, wants_form, with_relay
+from ot.server.parked_runs import MOST, NotParked, ParkedRun, ParkedRuns, StartRun
 from ot.server.run_description import COMMAND, SESSION, run_description
 from ot.server.run_tasks import RunTasks
 from ot.workspace import Workspace
@@ -54,9 +54,7 @@ from ot.workspace import Workspace
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
 
-    from ot.server.replica_runs import Elsewhere, ReplicaRuns
     from ot.server.wire import Wire
-    from ot.state.open_state import Shared
 
 logger = logging.getLogger(__name__)
 
@@ -127,19 +125,21 @@ def build_server(
     engine: str = "portable",
     classic: ToolDefinitions | None = None,
     drain: Drain | None = None,
-    packs: Sequence[str] = (),
-    shared: Shared | None = None,
+    offer: OfferPacks | None = None,
     parked: ParkedRuns | None = None,
+    seal_keys: Sequence[bytes] = (),
+    join_others: JoinOthers | None = None,
 ) -> FastMCP:
     """Return the MCP server whose one tool answers where *front* says, which runs programs in *engine*.
 
-    The tools of *classic* are offered beside it, one by one; *drain* is asked before every run. With *packs*, their
-    tools are all that is offered, for programs on other hosts. Replicas that have *shared* answer for each other.
-    *parked* keeps the runs that wait for an answer, for whoever counts them.
+    The tools of *classic* are offered beside it, one by one; *drain* is asked before every run. What *offer* makes is
+    all that is offered, for programs on other hosts. *parked* keeps the runs that wait for an answer, for
+    whoever counts them; *seal_keys* seal their tokens, where a token must be good at other replicas too. With
+    *join_others*, replicas answer for each other.
     """
-    parked = ParkedRuns(MOST_OF_TEAM if shared else MOST) if parked is None else parked
+    parked = ParkedRuns(MOST) if parked is None else parked
     drain = drain or Drain()
-    others = _other_replicas(shared, front, parked, drain) if shared and shared.state.replicas else None
+    others = join_others(Here(front.enter, parked, drain, partial(_turn, parked), _result)) if join_others else None
     server = _Server(
         "onetool",
         INSTRUCTIONS,
@@ -147,7 +147,7 @@ def build_server(
         mask_error_details=True,
         on_duplicate="error",
         lifespan=_ending(parked, others),
-        request_state_security=_seal(shared),
+        request_state_security=_seal(seal_keys),
     )
 
     async def run(command: Command, session: SessionName = "") -> ToolResult:
@@ -167,7 +167,7 @@ def build_server(
     async def call(tool: Tool, arguments: Mapping[str, Any], ctx: Context) -> ToolResult:
         def work(workspace: Workspace, **asked: Any) -> Awaitable[Reply]:
             if offered and wants_form(ctx):
-                return carry_out_call(tool, arguments, workspace, offered, key=key_of(ctx), **asked)
+                return offered.carry_out(tool, arguments, workspace, key=key_of(ctx), **asked)
             return workspace.call(tool.pack, tool.name, arguments, key=key_of(ctx), **asked)
 
         find = partial(others.elsewhere, "", "") if others else None
@@ -175,11 +175,9 @@ def build_server(
         return await drain.answer(lambda: _answer(front, parked, work, ctx, find), goes_on=goes_on)
 
     _add_stored_results(server, front)
-    offered = PackTools(front.workspace, packs, call) if packs else None
+    offered = offer(front, call) if offer else None
     if offered:
-        _add_result_pages(server, front)
-        server.instructions = offered.instructions
-        server.add_provider(offered)
+        offered.attach(server)
         return server
 
     one_tool = McpTool.from_function(
@@ -205,7 +203,7 @@ def build_server(
     @server.resource("ot://tool/{name}", mime_type="text/markdown", description="Help on one tool")
     async def tool(name: str) -> str:  # pyright: ignore[reportUnusedFunction] - registered
         async with front.receive(get_context()) as (workspace, _):
-            return _or_error(lambda: workspace.tool_help(name))
+            return read_or_refuse(lambda: workspace.tool_help(name))
 
     return server
 
@@ -215,17 +213,7 @@ def _add_stored_results(server: FastMCP, front: Front) -> None:
     async def result(handle: str) -> str:  # pyright: ignore[reportUnusedFunction] - registered
         async with front.receive(get_context()) as (workspace, caller):
             read = partial(workspace.stored_text, handle, caller.principal)
-            return await anyio.to_thread.run_sync(_or_error, read)
-
-
-def _add_result_pages(server: FastMCP, front: Front) -> None:
-    """Let another OneTool read a stored result in pages, whatever its size."""
-
-    @server.resource("ot://result/{handle}/{start}", description="The bytes of a stored result from there on")
-    async def result_bytes(handle: str, start: int) -> bytes:  # pyright: ignore[reportUnusedFunction] - registered
-        async with front.receive(get_context()) as (workspace, caller):
-            read = partial(workspace.stored_bytes, handle, start, caller.principal)
-            return await anyio.to_thread.run_sync(_or_error, read)
+            return await anyio.to_thread.run_sync(read_or_refuse, read)
 
 
 class _PackNews:
@@ -267,7 +255,8 @@ async def count_listed_chars(server: FastMCP) -> int:
     return len(INSTRUCTIONS) + sum(len(tool.model_dump_json(by_alias=True, exclude_none=True)) for tool in tools)
 
 
-def _or_error[T](read: Callable[[], T]) -> T:
+def read_or_refuse[T](read: Callable[[], T]) -> T:
+    """Return what *read* returns; an error of ours is one of the resource that is read."""
     try:
         return read()
     except OneToolError as error:
@@ -281,20 +270,14 @@ def _result(reply: Reply) -> ToolResult:
     return ToolResult(content, structured, {META: reply.meta}, reply.is_error)
 
 
-def _seal(shared: Shared | None) -> RequestStateSecurity:
-    """Return what seals tokens of parked runs: keys that every replica has, or one that ends with this process."""
-    if shared is None:
+def _seal(keys: Sequence[bytes]) -> RequestStateSecurity:
+    """Return the seal for tokens of parked runs: keys that every replica has, or one for this process alone."""
+    if not keys:
         return RequestStateSecurity.ephemeral(ttl=STATE_SECONDS)
-    return RequestStateSecurity(keys=shared.keys.derive("request-state"), ttl=STATE_SECONDS)
+    return RequestStateSecurity(keys=keys, ttl=STATE_SECONDS)
 
 
-def _other_replicas(shared: Shared, front: Front, parked: ParkedRuns, drain: Drain) -> ReplicaRuns:
-    from ot.server.replica_runs import Here, ReplicaRuns  # noqa: PLC0415 - one process alone needs none of it
-
-    return ReplicaRuns(shared, Here(front.enter, parked, drain, partial(_turn, parked), _result))
-
-
-def _ending(parked: ParkedRuns, others: ReplicaRuns | None) -> Any:
+def _ending(parked: ParkedRuns, others: OtherReplicas | None) -> Any:
     @contextlib.asynccontextmanager
     async def lifespan(_server: FastMCP) -> AsyncGenerator[dict[str, Any]]:
         if others:
@@ -317,9 +300,9 @@ async def _answer(
     find: FindElsewhere | None = None,
     program: object = None,
 ) -> ToolResult:
-    """Return what *work* comes to, or the question that it asks the user first; another replica may hold it.
+    """Return the result of *work*, or the question for its user; another replica may hold it.
 
-    *program* is what tells whether it was begun before, by a call that its client no longer waits for.
+    *program* tells whether an earlier call, which its client no longer waits for, has started it.
     """
     async with front.receive(ctx) as (workspace, caller):
         if find and (elsewhere := await find(workspace, caller, ctx)):
@@ -353,7 +336,7 @@ async def _answer_call(
 
 
 def _way_elsewhere(front: Front, workspace: Workspace, call: OpenCall, session: ServerSession) -> Any:
-    """Return how a question is put where it reaches somebody; None where the client is on another machine."""
+    """Return how to ask a question where a person sees it; None if the client is on another machine."""
     if (wire := front.wire) is None:
         return None
 
@@ -408,7 +391,7 @@ def _take_up(
 async def _with_progress[T](
     ctx: Context, work: Callable[[TellEvent | None], Awaitable[T]], call: OpenCall | None = None
 ) -> T:
-    """Return what *work* returns, telling the client what tools tell, and every five seconds that it goes on.
+    """Return the result of *work*, passing on tools' progress, and every five seconds that it goes on.
 
     No progress is sent for a *call* that was answered before the run was over.
     """

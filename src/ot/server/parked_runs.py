@@ -21,7 +21,6 @@ logger = logging.getLogger(__name__)
 
 MOST = 32
 """Each parked run holds a process of the engine."""
-MOST_OF_TEAM = 256
 """Where many share a server; how many of them one principal may have is a setting."""
 END_SECONDS = 2.0
 
@@ -106,7 +105,7 @@ class ParkedRuns:
         """Park at most *most* runs at the same time."""
         self._most = most
         self.replica = ""
-        """The replica that parks them, where there are several: a token says whom to ask."""
+        """The replica that parks them, if there are several: a token names it."""
         self._waiting: dict[str, tuple[ParkedRun, asyncio.TimerHandle]] = {}
         self._ending: set[asyncio.Task[None]] = set()
 

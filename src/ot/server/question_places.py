@@ -70,10 +70,6 @@ class QuestionPlaces:
             return await self._ask_at_terminal(question)
         return await self._ask_somebody(question, reaches)
 
-    def _has_terminal(self) -> bool:
-        """Return whether somebody may sit at a terminal here, where no setting says so."""
-        return not self.workspace.paths.environ.get("CI")
-
     async def _ask_by_client(self, question: Question) -> Answer:
         if not self.modes.allow(question):
             raise CannotAsk(NO_ADDRESSES if question.kind == "url" else NO_ELICITATION)
@@ -81,7 +77,7 @@ class QuestionPlaces:
 
     async def _ask_somebody(self, question: Question, reaches: bool) -> Answer:
         """Ask the client's user, or a person at a terminal where the client shows nobody the question."""
-        if not self._has_terminal():
+        if self.workspace.paths.environ.get("CI"):  # no setting says whether somebody may sit at a terminal here
             return await self._ask_by_client(question)
         if not reaches:
             return await self._ask_at_terminal(question)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -150,11 +150,6 @@ def _forms(pack: Pack) -> dict[str, Forms]:
 def _read_bundled_lines() -> Mapping[str, str]:
     lines = BUNDLED_TOOLS.read_text(encoding="utf-8").splitlines()
     return dict(line.split(": ", 1) for line in lines)
-
-
-def brief_tools(tools: Iterable[Tool]) -> str:
-    """Return the names of *tools*, each with the parameters that a call must give."""
-    return " ".join(_call(tool.name, [each.name for each in tool.parameters if each.required]) for tool in tools)
 
 
 def _call(name: str, given: Sequence[str]) -> str:

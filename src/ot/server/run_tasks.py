@@ -110,7 +110,7 @@ class TaskForm:
         return WireTask(result_type="task", status="working", **self._fields(status))
 
     def describe(self, status: RunStatus) -> WireTask:
-        """Return what is known of the task now."""
+        """Return the task's current state."""
         if status.end is not None and status.state in ENDED:
             return self._describe_end(status, status.end)
         if request := self._request(status):
@@ -142,7 +142,7 @@ class TaskForm:
 
 
 def question_key(status: RunStatus) -> str:
-    """Return what the run's question is known by: no other question of the run ever has the same."""
+    """Return the key of the run's question, which no other question of the run ever has."""
     assert status.question is not None
     return str(status.question["number"])
 
@@ -160,7 +160,7 @@ def _message(status: RunStatus) -> str | None:
 
 
 def _result(id: str, end: RunEnd) -> dict[str, Any]:
-    """Return what the call of the tool would have returned."""
+    """Return the result that the call of the tool would have returned."""
     told: Mapping[str, str] = {"run": id, "state": end.state, "error": end.error, "result": end.handle}
     result = CallToolResult(
         content=[TextContent(type="text", text=text) for text in end.texts],
@@ -196,7 +196,7 @@ class RunTasks(ServerExtension):
         self._drain = drain
 
     def methods(self) -> Sequence[MethodBinding]:
-        """Return what the extension adds to the protocol."""
+        """Return the methods that the extension adds to the protocol."""
         return (
             MethodBinding("tasks/get", TaskParams, self._get, MODERN),
             MethodBinding("tasks/update", TaskAnswers, self._update, MODERN),
@@ -292,7 +292,7 @@ def _answer(params: TaskAnswers, key: str) -> Mapping[str, Any] | None:
     try:
         return params.answer(key)
     except ValidationError:
-        raise MCPError(INVALID_PARAMS, f"the answer under {key} is malformed") from None
+        raise MCPError(INVALID_PARAMS, f"the answer to {key} is malformed") from None
 
 
 def _form(ctx: Context, workspace: Workspace) -> TaskForm:

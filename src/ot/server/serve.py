@@ -176,7 +176,7 @@ async def _writer(fd: int) -> asyncio.StreamWriter | int:
 
 
 def _require_waitable(fd: int) -> None:
-    """Return when an event loop can wait for *fd*; asked to wait for a file or /dev/null, uvloop aborts the process."""
+    """Check that an event loop can wait for *fd*; asked to wait for a file or /dev/null, uvloop aborts the process."""
     mode = os.fstat(fd).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)):
         raise OSError("not a pipe, socket or terminal")

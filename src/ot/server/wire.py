@@ -137,7 +137,7 @@ class Wire:
             buffer, dropped = bytearray(), 0
             while chunk := await self._chunk():
                 if len(chunk) == CHUNK:
-                    # More is there already: reading it would not wait, and nobody else had a turn.
+                    # More input is already there: reading it would not wait, and no other task would get a turn.
                     await asyncio.sleep(0)
                 if b"\n\n" in chunk:
                     chunk = BLANK_LINES.sub(b"\n", chunk)
@@ -237,7 +237,7 @@ class Wire:
             del self._held[request]
 
     async def leave(self, request: Any, result: Mapping[str, Any]) -> None:
-        """Answer *request* with *result* now; what its run comes to is kept."""
+        """Answer *request* with *result* now; its run's own result is kept."""
         held = self._held[request]
         if held.left or request not in self._open:
             return

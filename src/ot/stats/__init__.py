@@ -1,0 +1,1 @@
+"""Calls, times and savings: rows, sums, queries, the report."""

@@ -83,7 +83,7 @@ class Savings:
 
     @classmethod
     def of(cls, figures: Figures) -> Savings:
-        """Return what the runs of *figures* saved."""
+        """Return the savings of the runs in *figures*."""
         runs = figures.runs
         return cls(runs["flat_chars"] - runs["our_chars"], runs["kept_out"], runs["composed"])
 
@@ -135,7 +135,7 @@ def summary(figures: Figures, *, tool: str = "", most_tools: int = 50) -> dict[s
 
 
 def rate(calls: int, errors: int) -> float:
-    """Return how many of a hundred calls succeeded; all of none did."""
+    """Return the percentage of successful calls; 100 if there were none."""
     return round(100 * (calls - errors) / calls, 1) if calls else 100.0
 
 

@@ -112,7 +112,7 @@ class Recorder:
         self._writer.close()
 
     def health(self) -> dict[str, object]:
-        """Return how recording goes."""
+        """Return the state of the recording."""
         if not self._place.settings.enabled:
             return {"status": "disabled"}
         found: dict[str, object] = {"status": "degraded" if self._writer.trouble else "ok"}
@@ -212,7 +212,7 @@ def definition_chars(tool: Tool) -> int:
 
 def _pack_chars(pack: Pack) -> int:
     try:
-        # Read anew and let go of: kept, the tools of packs that nobody uses would only fill the memory.
+        # Read anew and dropped: kept, the tools of unused packs would only fill the memory.
         tools = pack.tools.values() if "tools" in vars(pack) else pack.read_tools()
         return sum(map(definition_chars, tools))
     except ToolUnavailable:

@@ -129,7 +129,7 @@ class Sums:
                 self._connection(start, row)
 
     def of(self, table: str) -> list[Sequence[Any]]:
-        """Return what is to be added to *table*: each hour's sums to that hour, to its day and so on."""
+        """Return what to add to *table*: each hour's sums to that hour, to its day and so on."""
         spans = SPANS_OF_TIMES if table == "times" else SPANS
         return [
             (span, start // span * span, *key, *figures)

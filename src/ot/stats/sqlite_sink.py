@@ -86,13 +86,13 @@ class SqliteSink:
             try:
                 self._clean(connection)
             except sqlite3.Error as error:
-                # The rows are kept: told of it, whoever wrote them would write them again, and they would count twice.
+                # The rows are kept: if it were told, the writer would write them again, and they would count twice.
                 logger.warning("old statistics could not be removed, which is tried again in an hour: %s", error)
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._file == _identity(self._path):
             return self._connection
-        # Somebody removed or replaced the file: what is written to the old one nobody will read.
+        # The file was removed or replaced: nobody will read what is written to the old one.
         self.close()
         self._connection = open_for_writing(self._path)
         self._file = _identity(self._path)

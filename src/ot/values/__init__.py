@@ -1,0 +1,1 @@
+"""The border that values cross: plain copies, JSON types, sizes."""

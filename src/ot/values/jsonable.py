@@ -37,7 +37,7 @@ def jsonable(value: Any, describe: Describe = describe_type, *, max_nodes: int =
 
 
 def utf8(text: str) -> str:
-    """Return text that UTF-8 can hold: half a character is nobody's data."""
+    """Return text that UTF-8 can encode: an unpaired surrogate is not data."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -37,7 +37,7 @@ class Unread:
 
 
 def count_parts(value: Any, left: int = MAX_NODES, depth: int = 0) -> int:
-    """Return how much of *left* remains once every part of *value* is counted; a graph counts each time it is reached.
+    """Return what remains of *left* after counting every part of *value*; a shared part counts each time it is reached.
 
     Nothing is built: what will be refused must not first fill the memory, which the collector would then walk
     through again and again while the whole server waits.
@@ -83,7 +83,7 @@ def has_many_parts(message: bytes, most: int) -> bool:
 
 
 def _end_of_text(message: bytes, place: int) -> int:
-    """Return where the text that began before *place* has ended."""
+    """Return the end of the text that began before *place*."""
     while (end := message.find(b'"', place)) >= 0:
         escapes = end - len(message[max(place - 1, 0) : end].rstrip(b"\\")) - max(place - 1, 0)
         if escapes % 2 == 0:

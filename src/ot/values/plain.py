@@ -172,11 +172,11 @@ def _are_small(values: Iterable[Any], max_bytes: int) -> bool:
 def _require_text(tool: str, name: str) -> None:
     """Refuse a name that is not valid text: unlike a value it is not repaired, since two names could become one."""
     if not name.isascii() and utf8(name) != name:
-        raise NotPlainData(f"{tool}() argument {name[:50]!a}", "the name is not text: it holds half a character")
+        raise NotPlainData(f"{tool}() argument {name[:50]!a}", "the name is not text: it holds an unpaired surrogate")
 
 
 async def where_quick[T](value: Any, work: Callable[[], T]) -> T:
-    """Return what *work* makes of *value*: here when there is little to do, in a thread when there is much."""
+    """Return the result of *work* on *value*: directly if there is little to do, else in a thread."""
     try:
         count_parts(value, QUICK_NODES)
     except TooManyParts:

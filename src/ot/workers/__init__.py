@@ -1,0 +1,1 @@
+"""The processes of extension packs: environments, workers, their backend."""

@@ -68,11 +68,7 @@ class PackDirectory:
             return False
 
     def write(self) -> None:
-        """Put the files there, all or none; call it under the lock.
-
-        Raises:
-            OSError: They cannot be written.
-        """
+        """Put the files there, all or none, or raise OSError; call it under the lock."""
         fresh = self._other()
         for name, data in self._files.items():
             write_new(fresh / name, data)
@@ -98,7 +94,7 @@ class PackDirectory:
 
 
 def content_hash(files: Mapping[str, bytes], main: str) -> str:
-    """Return what tells these files from all others."""
+    """Return a hash of these files."""
     digest = hashlib.sha256(main.encode())
     for name in sorted(files):
         digest.update(hashlib.sha256(name.encode()).digest() + hashlib.sha256(files[name]).digest())
@@ -106,11 +102,7 @@ def content_hash(files: Mapping[str, bytes], main: str) -> str:
 
 
 def check_name(name: str) -> None:
-    """Accept the relative name of a file.
-
-    Raises:
-        ValueError: It leads elsewhere, or is one of ours.
-    """
+    """Check the relative name of a file; raise ValueError if it leads elsewhere, or is reserved."""
     path = PurePosixPath(name)
     if path.is_absolute() or not path.parts or ".." in path.parts or set(name) & set("\\:\0"):
         raise ValueError(f"the file name '{name}' does not stay in the pack's directory")

@@ -242,7 +242,7 @@ class Preparation:
 
 
 def usable_metadata(pack: str, text: str) -> ScriptMetadata:
-    """Return what the pack's file declares.
+    """Return the metadata of the pack's file.
 
     Raises:
         ToolUnavailable: It is malformed, or wants packages from other places than the index.
@@ -289,11 +289,7 @@ class UvCommand:
     """Runs uv for a pack, passes its progress on and turns its failures into the pack's."""
 
     def __init__(self, pack: str, directory: Path, environ: Mapping[str, str], tell: Callable[[str], None]) -> None:
-        """Run for *pack* in *directory*; settings of uv that lie there are obeyed.
-
-        Raises:
-            ToolUnavailable: There is no uv.
-        """
+        """Run for *pack* in *directory*, where settings of uv are obeyed; raise ToolUnavailable if there is no uv."""
         uv = find_uv(environ)
         if uv is None:
             raise ToolUnavailable(pack, "its dependencies need uv, which is not on the PATH: run 'pip install uv'")
@@ -305,7 +301,7 @@ class UvCommand:
         self._lines: deque[str] = deque(maxlen=LINES)
 
     async def run(self, *arguments: str) -> str:
-        """Return what uv printed; a cancelled run leaves no process.
+        """Run uv and return its output; cancelling leaves no process.
 
         Raises:
             ToolUnavailable: It failed.

@@ -31,6 +31,8 @@ TRIES = 3
 """How many workers a call may be given to when those before it ended without having read it."""
 DEATHS = 5
 """How many deaths in a minute it takes before calls are refused for a while."""
+MOST_IDLE = 32
+"""Workers that are kept for further calls: on a team's server everyone has workers of their own."""
 SWEEP_SECONDS = 60.0
 """How often what killed servers have spooled is looked for, while workers live."""
 FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
@@ -39,7 +41,7 @@ Tell = Callable[[str], None]
 
 
 def crash_backoff(clock: Callable[[], float] = time.monotonic, deaths: int = DEATHS) -> Backoff:
-    """Return how long calls are refused when a worker has died *deaths* times in a minute, and again after that."""
+    """Return how long calls are refused after a worker has died *deaths* times in a minute."""
     return Backoff(clock, first=0.1, longest=30.0, free=deaths - 1, window=60.0)
 
 
@@ -68,7 +70,7 @@ class WorkerPool(Pool[Worker]):
     # ---------------------------------------------------------------- calls
 
     async def prepare(self, spec: WorkerSpec, tell: Tell | None = None) -> None:
-        """Return when a worker for *spec* can be called; installing and starting have deadlines of their own.
+        """Wait until a worker for *spec* can be called; installing and starting have their own deadlines.
 
         Raises:
             ToolUnavailable: It cannot be installed or started.
@@ -156,7 +158,7 @@ class WorkerPool(Pool[Worker]):
         try:
             await worker.start()
         except BaseException as error:
-            # Also when nobody wants it any more because the server ends.
+            # Also if it is no longer needed because the server ends.
             worker.kill()
             self._later(worker.end())
             if isinstance(error, ToolUnavailable):
@@ -166,6 +168,7 @@ class WorkerPool(Pool[Worker]):
         worker.on_death = self._on_death
         self._problems.pop(spec.key, None)
         self._add(worker)
+        self._evict(MOST_IDLE)
         if worker.ended is not None:
             self._on_death(worker)
             raise WorkerDied(spec.pack, worker.ended.text, worker.ended.stderr)
@@ -193,10 +196,10 @@ class WorkerPool(Pool[Worker]):
                 shutil.rmtree(spool, ignore_errors=True)
             raise ToolUnavailable(spec.pack, f"its process cannot be started: {error}") from error
 
-    def _evict(self) -> bool:
-        """End the idle worker that was used longest ago."""
+    def _evict(self, most: int = 0) -> bool:
+        """End the idle worker that was used longest ago, if there are more than *most*."""
         idle = [worker for worker in self._all() if worker.usable and not worker.in_flight]
-        if not idle:
+        if len(idle) <= most:
             return False
         self._end(min(idle, key=lambda worker: worker.last_used))
         return True
@@ -227,7 +230,7 @@ class WorkerPool(Pool[Worker]):
             self._later(asyncio.to_thread(self._spools.sweep))
 
     def states(self, keys: Iterable[str] | None = None) -> Mapping[str, str]:
-        """Return how each pack is that was called, of all or those of *keys*: ready, unavailable, or refused."""
+        """Return the state of each called pack, or of those of *keys*: ready, unavailable, or refused."""
         chosen = self._packs if keys is None else [key for key in keys if key in self._packs]
         return {self._packs[key]: state for key in chosen if (state := self._state(key))}
 
@@ -240,7 +243,7 @@ class WorkerPool(Pool[Worker]):
         return f"unavailable: {self._problems[key][:500]}" if key in self._problems else ""
 
     def count_spooled_bytes(self) -> int:
-        """Return how much of the disk replies take that are too large for the wire, those of other servers too."""
+        """Return the disk space of replies too large for the wire, including other servers'."""
         return self._spools.total_bytes()
 
     async def aclose(self) -> None:

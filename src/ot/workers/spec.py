@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ot.config.models import Config, PackWorker
+from ot.config.principal import Owner
 from ot.config.secrets import Secrets
 from ot.errors import ToolUnavailable
 from ot.processes.child_environ import uv_environ, worker_environ
@@ -42,6 +43,8 @@ class WorkerSpec:
     """What tells its files from others without reading them, of a bundled pack."""
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """All environment variables of its process."""
+    principal: str = ""
+    """Whose calls it carries out: others neither wait for these nor end with them. Empty: everybody's."""
     directory: Path | None = None
     """Where its file is found, of the server's own code, which runs on the server's interpreter and packages."""
     install_environ: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
@@ -56,38 +59,44 @@ class WorkerSpec:
     def key(self) -> str:
         """What tells this worker from every other one."""
         content = [self.pack, self.state or content_hash(self.files, self.main), self.serial, self.memory_mb]
-        parts = [*content, dict(self.settings), dict(self.secrets), dict(self.environ)]
+        parts = [self.principal, *content, dict(self.settings), dict(self.secrets), dict(self.environ)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def spec_of(extension: Extension, config: Config, secrets: Secrets) -> WorkerSpec:
-    """Return what *extension*'s worker is made of: its files, its settings, and the secrets that it may have.
+def specs_of(extensions: Iterable[Extension], config: Config, secrets: Secrets, owner: Owner) -> dict[str, WorkerSpec]:
+    """Return the specs of the workers of *extensions* for *owner*, by pack: files, settings, and secrets it may have.
 
     The user's own packs have the secrets that they declare. A project's packs have those that the project brought,
     and of the user's only those that the user's configuration grants them.
     """
     workers = config.workers
-    own = workers.packs.get(extension.name, PackWorker())
-    return WorkerSpec(
-        pack=extension.name,
-        files=extension.files,
-        main=extension.main,
-        settings=config.tools.get(extension.name, {}),
-        secrets=_grant(extension, own, secrets),
-        processes=own.processes,
-        serial=own.serial,
-        idle_seconds=own.idle_seconds or workers.idle_seconds,
-        start_seconds=workers.start_seconds,
-        install_seconds=workers.install_seconds,
-        memory_mb=own.memory_mb,
-        state=extension.state,
-        environ=worker_environ(secrets.environment),
-        install_environ=uv_environ(secrets.environment),
-    )
+    environ, install_environ = worker_environ(secrets.environment), uv_environ(secrets.environment)
+
+    def spec_of(extension: Extension) -> WorkerSpec:
+        own = workers.packs.get(extension.name, PackWorker())
+        return WorkerSpec(
+            pack=extension.name,
+            files=extension.files,
+            main=extension.main,
+            settings=config.tools.get(extension.name, {}),
+            secrets=_grant(extension, own, secrets),
+            processes=own.processes,
+            serial=own.serial,
+            idle_seconds=own.idle_seconds or workers.idle_seconds,
+            start_seconds=workers.start_seconds,
+            install_seconds=workers.install_seconds,
+            memory_mb=own.memory_mb,
+            state=extension.state,
+            environ=environ,
+            principal="" if owner.is_user else owner.principal,
+            install_environ=install_environ,
+        )
+
+    return {extension.name: spec_of(extension) for extension in extensions}
 
 
 def helper_spec(main: Path, environ: Mapping[str, str], processes: int) -> WorkerSpec:
-    """Return what the helpers are made of that carry out heavy calls of bundled packs, by the file *main*."""
+    """Return the spec of the helpers that carry out heavy calls of bundled packs, with the file *main*."""
     return WorkerSpec(
         pack="helper",
         files={},

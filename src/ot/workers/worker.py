@@ -194,7 +194,7 @@ class Worker(Leased):
         raise failure
 
     def _take_over(self, spooled: Any) -> Path:
-        """Return where the reply's file is now: out of the worker's reach, and not gone when the worker is."""
+        """Move the reply's file out of the worker's reach, so that it outlives the worker, and return its path."""
         said = cast("dict[str, Any]", spooled) if isinstance(spooled, dict) else {}
         name = str(said.get("name", ""))
         suffix = ".json" if said.get("form") == "json" else ".txt"
@@ -253,7 +253,7 @@ class Worker(Leased):
                 self._starting.set_result(message)
             return
         pending = self._pending.get(call_id) if isinstance(call_id, str) else None
-        # An unknown id is a late answer to a call that was given up: it is nobody's, and dropped.
+        # An unknown id is a late answer to an abandoned call: drop it.
         if pending and not pending.answer.done() and is_reply(message):
             pending.answer.set_result(message)
 
@@ -279,7 +279,7 @@ class Worker(Leased):
 
 
 def _filter_event(method: str, told: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
-    """Return what a worker may tell the caller of its call, and nothing else."""
+    """Return the part of an event that a worker may tell its call's caller."""
     if method in ("print", "progress"):
         return method, told
     block: Any = told.get("block")

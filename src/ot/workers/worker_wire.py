@@ -71,7 +71,7 @@ class WorkerWire:
         self.process.stdin.write(frame)
 
     async def send(self, message: wire.Message) -> None:
-        """Return when *message* was sent, or cannot be any more."""
+        """Send *message*, and return once it was sent or can no longer be."""
         try:
             self.write(wire.to_frame(message))
             await self.process.stdin.drain()
@@ -79,7 +79,7 @@ class WorkerWire:
             logger.debug("the worker of %s takes nothing any more: %s", self._pack, error)
 
     async def room(self, tool: str) -> None:
-        """Return when the worker has read what it was sent; large arguments are written out one after the other.
+        """Wait until the worker has read what it was sent; large arguments are written one after the other.
 
         Raises:
             ToolBusy: It reads nothing.
@@ -93,7 +93,7 @@ class WorkerWire:
             if self.is_over:
                 return
             if stdin.transport.get_write_buffer_size() == unsent:
-                raise ToolBusy(tool, "its worker does not read what it is sent")
+                raise ToolBusy(tool, "its worker does not read its input")
 
     def _hear(self, data: bytes) -> None:
         for message in self._splitter.feed(data):
@@ -107,7 +107,7 @@ class WorkerWire:
         """Return how the process ended."""
         await self.process.output_ended()
         self._hung_up = True
-        # A tool may have closed the wire without ending: such a process answers nobody any more.
+        # A tool may have closed the wire without ending: the process can no longer answer.
         ending = await self.process.wait_at_most()
         if self._splitter.skipped:
             logger.warning("%d lines from the worker of %s were malformed", self._splitter.skipped, self._pack)
@@ -175,7 +175,7 @@ class WorkerRequests:
     async def _reply(self, id: Any, answer: Answer, params: Mapping[str, Any], call: PendingCall | None) -> None:
         try:
             if call is None:
-                raise ToolUnavailable(self._pack, "a tool may ask for something only while it is called itself")
+                raise ToolUnavailable(self._pack, "a tool may make requests only during a call")
             reply = wire.result(id, {"value": tagged.encode(await answer(params, call))})
         except asyncio.CancelledError:
             # A thread that outlives its call may still wait.
@@ -200,7 +200,7 @@ async def _call_tool(params: Mapping[str, Any], asking: PendingCall) -> Any:
 
 
 async def _ask_model(params: Mapping[str, Any], asking: PendingCall) -> Any:
-    """Return what the run's model says: a text, or an object that fits the schema."""
+    """Ask the run's model and return its answer: a text, or an object that fits the schema."""
     # The first one imports the clients, which takes longer than an event loop may wait.
     llm = await anyio.to_thread.run_sync(asking.context.open_llm)
     text, schema = str(params.get("text")), tagged.decode(params.get("schema"))
@@ -208,7 +208,7 @@ async def _ask_model(params: Mapping[str, Any], asking: PendingCall) -> Any:
 
 
 async def _find_path(params: Mapping[str, Any], asking: PendingCall) -> Any:
-    """Return which file or directory the program's path names, as the guard finds it, for the worker to open."""
+    """Return the file or directory of the program's path, as the guard finds it, for the worker to open."""
     guard = _guard_of(asking)
     path, directory = str(params.get("path")), params.get("directory") is True
     find = guard.find_directory if directory else guard.find_file
@@ -217,7 +217,7 @@ async def _find_path(params: Mapping[str, Any], asking: PendingCall) -> Any:
 
 
 async def _require_writable(params: Mapping[str, Any], asking: PendingCall) -> None:
-    """Return when the tool may write all of these files by other tools; it is asked about once, before the first."""
+    """Check that the tool may write all of these files by other tools, asking once, before the first."""
     context, guard, paths = asking.context, _guard_of(asking), [*map(str, params.get("paths") or ())]
     # Another thread looks, with this call's own variables.
     writes_of_run.set(context.writes)

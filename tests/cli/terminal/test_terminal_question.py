@@ -16,7 +16,7 @@ from ot.cli.exit_codes import DENIED
 from ot.cli.run import show_progress
 from ot.cli.terminal.prompts import fit
 from ot.runtime.run_events import Progress
-from servers.desk import fake
+from proxied.desk import fake
 from terminal import ONETOOL, Terminal
 from terminal import at_terminal as open_terminal
 

@@ -309,7 +309,7 @@ def test_a_directory_called_onetool_is_not_onetool(around: Surroundings) -> None
 @pytest.mark.parametrize(
     ("given", "here"), [("My Server!", "My_Server"), ("7up", "server_7up"), ("ot", "ot_server"), ("if", "if_server")]
 )
-def test_names_are_made_usable(around: Surroundings, given: str, here: str) -> None:
+def test_names_in_clients_files_are_made_usable_in_programs(around: Surroundings, given: str, here: str) -> None:
     server = one(around, '{"command": "x"}', given)
     assert server.name == here
     assert any(f"'{given}' cannot be a name" in note for note in server.notes)

@@ -261,7 +261,7 @@ def test_a_file_that_changes_between_the_question_and_the_answer_is_left_alone(t
     write(machine.file, "{}")
     change = plan_connect(machine.client, machine.around, COMMAND, machine.notes)
     write(machine.file, '{"numStartups": 2}')
-    with pytest.raises(ConfigError, match="changed meanwhile"):
+    with pytest.raises(ConfigError, match="has just changed"):
         write_change(change, machine.paths, machine.notes)
     assert machine.file.read_text() == '{"numStartups": 2}'
 
@@ -288,7 +288,7 @@ def test_more_patience_than_ours_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("own", "then"), [(', "alwaysLoad": false', False), ("", True)])
-def test_a_no_of_the_user_stays_no(tmp_path: Path, own: str, then: bool) -> None:
+def test_connect_keeps_the_users_always_load_false(tmp_path: Path, own: str, then: bool) -> None:
     machine = Machine(tmp_path, CLIENTS["claude-code"])
     write(machine.file, f'{{"mcpServers": {{"onetool": {{"command": "onetool"{own}}}}}}}')
     machine.connect()

@@ -12,13 +12,13 @@ from textwrap import dedent
 from typing import Any
 
 from callers import ME
+from http_server import CONFIG, HttpServer
+from onetool_team.http.loopback_token import FILE
 from ot.execution.call_context import CallContext
 from ot.runtime.engines.portable.portable_engine import PortableEngine
 from ot.runtime.run_events import Progress, RunEvent
-from ot.team.http.loopback_token import FILE
 from ot.workspace import Workspace
 from run_app import paths_in, running_app
-from team.http_server import CONFIG, HttpServer
 
 PACK = "station"
 BACKENDS = ("in_process", "worker", "remote")

@@ -16,11 +16,11 @@ import pytest
 
 from callers import ME
 from execution.backends.contract_desk import APART, BACKENDS, MIB, PACK, SOURCE, Desk, desk_of, start_host
+from http_server import HttpServer
 from ot.errors import InvalidArguments, ResultTooLarge, ToolFailed, ToolTimeout
 from pace import PATIENCE
+from proxied.desk import until
 from run_app import error_of
-from servers.desk import until
-from team.http_server import HttpServer
 
 pytestmark = pytest.mark.anyio
 

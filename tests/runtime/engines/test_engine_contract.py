@@ -79,7 +79,7 @@ async def test_a_value_that_cannot_leave_is_a_failure(bench: Bench) -> None:
 # ---------------------------------------------------------------- prints
 
 
-async def test_prints_are_captured(bench: Bench) -> None:
+async def test_prints_of_a_program_are_captured_beside_its_value(bench: Bench) -> None:
     outcome = await bench.run("print('one', 2, sep='-')\nprint('é', end='')\n3")
     assert (outcome.printed, outcome.value) == ("one-2\né", 3)
 
@@ -281,7 +281,7 @@ async def test_a_program_cannot_catch_the_end_of_its_budget(bench: Bench, catch:
     assert len(bench.called) == 5
 
 
-async def test_gathered_calls_count_too(bench: Bench) -> None:
+async def test_calls_that_are_gathered_count_towards_the_limit_of_calls(bench: Bench) -> None:
     code = (
         "import asyncio\ntry:\n    await asyncio.gather(*[t.echo() for i in range(9)])\nexcept Exception:\n    pass\n1"
     )
@@ -305,7 +305,7 @@ async def test_the_wall_clock_ends_a_run_that_waits(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("sleep", ["import time\ntime.sleep(0.01)\n1", "import asyncio\nawait asyncio.sleep(0.01)\n1"])
-async def test_a_program_may_sleep(bench: Bench, sleep: str) -> None:
+async def test_a_program_may_sleep_by_time_or_asyncio_and_goes_on(bench: Bench, sleep: str) -> None:
     assert (await bench.run(sleep)).value == 1
 
 
@@ -336,14 +336,14 @@ async def test_waiting_for_tools_is_no_computing(bench: Bench) -> None:
     "code",
     ["x = 'a' * 10 ** 10", "x = []\nwhile True:\n    x.append('a' * 100_000 + str(len(x)))", "x = [0] * 10 ** 9"],
 )
-async def test_memory_is_bounded(bench: Bench, code: str) -> None:
+async def test_a_program_that_takes_too_much_memory_is_ended(bench: Bench, code: str) -> None:
     with anyio.fail_after(PATIENCE):
         error = await bench.error(code, memory_mb=16)
     assert "memory" in f"{error} {getattr(error, 'hint', '')}".lower()
     assert (await bench.run("1")).value == 1
 
 
-async def test_recursion_is_bounded(bench: Bench) -> None:
+async def test_a_program_that_recurses_without_end_fails_alone(bench: Bench) -> None:
     error = await bench.error("def f(n):\n    return f(n + 1)\nf(0)")
     assert "RecursionError" in str(error)
 

@@ -29,7 +29,7 @@ async def bench(request: pytest.FixtureRequest) -> AsyncGenerator[Bench]:
 async def test_a_process_that_dies_ends_its_run_alone(bench: Bench) -> None:
     await bench.run("1")
     task = asyncio.create_task(bench.error("t.mark()\nt.wait()\n1"))
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE):
         await bench.started.wait()
         for process in psutil.Process().children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):  # it went with its parent

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import ot_sdk
 
@@ -166,22 +167,31 @@ def _daemon(seconds: float) -> int:
     return int(os.read(reader, 20))
 
 
-def wait_for_child() -> None:
+def wait_for_child(*, began: str = "") -> None:
     """Wait for a process that takes long."""
+    _tell(began)
     subprocess.run(["sleep", "30"], check=False)
 
 
-def wait(*, seconds: float, value: str = "") -> str:
+def wait(*, seconds: float, value: str = "", began: str = "") -> str:
     """Sleep inside C."""
+    _tell(began)
     time.sleep(seconds)
     return value
 
 
-def spin(*, seconds: float) -> None:
+def spin(*, seconds: float, began: str = "") -> None:
     """Compute in pure Python."""
+    _tell(began)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pass
+
+
+def _tell(began: str) -> None:
+    """Let a file say that the call is there, if one is named."""
+    if began:
+        Path(began).touch()
 
 
 def hog(*, mb: int) -> int:

@@ -8,10 +8,11 @@ from typing import Any, cast
 
 from onetool_chat.chat_client import Message, Say, ToolCall, Turn, Usage, whole_call
 from onetool_chat.chat_tools import ToolAnswer
+from onetool_chat.errors import BadReply
 from onetool_chat.model_providers import MODEL_PROVIDERS
 from onetool_chat.service_errors import stream_reply
 from onetool_chat.settings import Chat
-from ot.errors import BadReply, MissingExtra
+from ot.errors import MissingExtra
 from ot.registry.tool_definitions import ToolDefinition
 
 ANTHROPIC = MODEL_PROVIDERS["anthropic"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from onetool_chat.errors import NotOffered
 from ot.config.principal import os_user
-from ot.errors import NotOffered
 from ot.execution.caller import AskUser, Caller
 from ot.registry.tool import Tool
 from ot.registry.tool_definitions import ToolDefinition, ToolDefinitions, run_definition
@@ -64,7 +64,7 @@ class ChatTools:
         self.definitions: Sequence[ToolDefinition] = (*own, *(tools.all if tools else ()))
 
     async def execute(self, name: str, arguments: object) -> ToolAnswer:
-        """Return what the tool called *name* answers to one object of arguments; a failure is an answer, too."""
+        """Return what the tool named *name* answers to one object of arguments; a failure is an answer, too."""
         reply = await self._reply(name, arguments)
         texts = list(reply.texts)
         if kinds := ", ".join(sorted({str(block.get("type", "unknown")) for block in reply.blocks})):

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from onetool_chat.chat_client import ChatClient, Message, ToolCall, Turn, Usage
 from onetool_chat.chat_tools import ToolAnswer, ToolOffer
+from onetool_chat.errors import ChatRefused, TooManyTurns
 from onetool_chat.retries import Retries
-from ot.errors import ChatRefused, ChatTimeout, TooManyTurns
+from ot.errors import ChatTimeout
 
 CANCELLED = "the call was cancelled; whether it took effect is unknown"
 NOT_MADE = "the call was not made: the question has used up its turns"

@@ -17,7 +17,7 @@ class ModelBudget:
         self._questions = self._tokens = 0
 
     def require_question(self) -> None:
-        """Return when one more request may be made.
+        """Check that one more request may be made.
 
         Raises:
             ChatError: There is none left, or no token.
@@ -57,7 +57,7 @@ class PartOfBudget(ModelBudget):
         self._questions = self._tokens = 0
 
     def require_question(self) -> None:
-        """Return when one more request may be made, for the call and for its run."""
+        """Check that one more request may be made, for the call and for its run."""
         super().require_question()
         self._whole.require_question()
 

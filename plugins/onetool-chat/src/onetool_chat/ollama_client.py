@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from onetool_chat.chat_client import Message, Say, ToolCall, Turn, Usage
 from onetool_chat.chat_tools import ToolAnswer
+from onetool_chat.errors import BadReply
 from onetool_chat.model_providers import MODEL_PROVIDERS
 from onetool_chat.service_errors import stream_reply
 from onetool_chat.settings import Chat
-from ot.errors import BadReply
 from ot.registry.tool_definitions import ToolDefinition
 
 OLLAMA = MODEL_PROVIDERS["ollama"]

@@ -1,4 +1,4 @@
-"""The errors of every provider's library as errors of ours, before a reply and within it."""
+"""Maps the errors of every provider's library to OneTool's own, before a reply and within it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import AsyncGenerator, Awaitable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from onetool_chat.errors import BadReply, ChatRefused
 from onetool_chat.model_providers import ModelProvider
-from ot.errors import BadReply, ChatError, ChatRefused, ChatUnavailable, RateLimited
-from ot_sdk.http_headers import retry_seconds
+from ot.errors import ChatError, ChatUnavailable, RateLimited
+from ot_sdk.network import retry_seconds
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -41,7 +42,7 @@ def _chat_error(provider: ModelProvider, url: str, error: Exception, hint: str, 
         return _refusal(provider, response, hint)
     if not begun and (isinstance(error, httpx2.HTTPError) or isinstance(cause, httpx2.HTTPError)):
         why = f"no connection to {url}: is it running? ({cause})"
-        # On this machine what is not running will not be in a second.
+        # On this machine a service that is not running will not be there in a second either.
         return ChatUnavailable(provider.label, why, again=url.startswith("https:"))
     read = str(getattr(error, "doc", ""))[:100]
     return BadReply(provider.label, f"{type(cause).__name__}: {cause}"[:300] + (f" in {read!r}" if read else ""))

@@ -14,13 +14,14 @@ import anyio.to_thread
 
 from onetool_chat.chat_client import ChatClient, Message, ToolCall, Turn
 from onetool_chat.chat_tools import ToolAnswer
+from onetool_chat.errors import BadReply
 from onetool_chat.model_budget import ModelBudget, PartOfBudget
 from onetool_chat.open_chat import key_for, open_client
 from onetool_chat.retries import Retries
 from onetool_chat.settings import Chat
 from ot.config.models import Config
 from ot.config.secrets import Secrets
-from ot.errors import BadReply, ChatError, ChatTimeout, redact_error
+from ot.errors import ChatError, ChatTimeout, redact_error
 from ot.execution.call_context import OpenModel
 from ot.execution.schema_check import Validator, validators_of
 from ot.execution.tool_context import wait_in_thread
@@ -35,7 +36,7 @@ ATTEMPTS = 2
 
 
 def model_of_a_run(config: Config, secrets: Secrets, places: asyncio.Semaphore) -> OpenModel:
-    """Return what opens the model for the tools of one run, which share its budget: the store ``language_model``."""
+    """Return the opener of the model for the tools of one run, which share its budget: the store ``language_model``."""
     chat = config.section(Chat)
     budget = ModelBudget(chat)
     return lambda: ToolModel(chat, secrets, budget, places)
@@ -78,7 +79,7 @@ class ToolModel:
             return (await self._turn(client, [self._question(text)], (), span)).text
 
     async def aextract(self, text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what *text* asks for as an object that fits *schema*, the JSON schema of one.
+        """Ask the model for an object that fits *schema*, the JSON schema of one.
 
         Raises:
             ChatError: The model gave none that fits.
@@ -97,7 +98,7 @@ class ToolModel:
                 if not wrong:
                     return turn.calls[0].arguments
                 history += _objection(client, turn, wrong)
-            raise BadReply(client.model, f"it is not what the schema asks for: {wrong}")
+            raise BadReply(client.model, f"it does not match the schema: {wrong}")
 
     def _question(self, text: str) -> Message:
         # Another's service must not learn a secret that stood in a file or a page.
@@ -154,7 +155,7 @@ def _wrong(turn: Turn, validator: Validator) -> str:
 
 
 def _objection(client: ChatClient, turn: Turn, wrong: str) -> list[Message]:
-    """Return how the conversation goes on: the reply, and what is wrong with it."""
+    """Return the next messages: the reply, and what is wrong with it."""
     said: list[Message] = [turn.message] if turn.message else []
     if not turn.calls:
         return [*said, {"role": "user", "content": wrong}]

@@ -54,7 +54,7 @@ class SphinxTranscriber:
         self._decoder.process_raw(utterance, full_utt=True)
         self._decoder.end_utt()
         found = self._decoder.hyp()
-        # The best guess may be the beginning of a sentence alone, and half an order is none.
+        # The best guess may be only the beginning of a sentence, and half an order must not count.
         return found.hypstr if found and self._decoder.get_fsg("orders").accept(found.hypstr) else ""
 
 
@@ -77,7 +77,7 @@ class WhisperTranscriber:
         self._model: Any = library.WhisperModel(model, **options)
 
     def transcribe(self, utterance: bytes) -> str:
-        """Return what was most likely said, or nothing."""
+        """Return the most likely words, or nothing."""
         import numpy  # pyright: ignore[reportMissingImports] # noqa: PLC0415 - comes with the library
 
         arrays: Any = numpy

@@ -10,7 +10,7 @@ import pytest
 
 from chat.chat_desk import PROVIDERS, calls, require_valid, results, talking, text
 from chat.wire_server import Scripted, Write
-from ot.errors import ChatRefused, TooManyTurns
+from onetool_chat.errors import ChatRefused, TooManyTurns
 from pace import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("provider", PROVIDERS)]

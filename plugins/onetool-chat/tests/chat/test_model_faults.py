@@ -1,13 +1,16 @@
-"""What goes wrong between us and a model's service: typed, bounded, and never half a tool call."""
+"""Every fault of models' services: typed, bounded, and never half a tool call."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from chat.chat_desk import PROVIDERS, calls, client_of, require_valid, results, talking, text
 from chat.wire_server import (
@@ -25,7 +28,8 @@ from chat.wire_server import (
     text_block,
     tool_block,
 )
-from ot.errors import BadReply, ChatError, ChatRefused, ChatTimeout, ChatUnavailable, RateLimited
+from onetool_chat.errors import BadReply, ChatRefused
+from ot.errors import ChatError, ChatTimeout, ChatUnavailable, RateLimited
 from pace import PATIENCE, within
 
 pytestmark = pytest.mark.anyio
@@ -293,3 +297,14 @@ async def test_ollama_s_calls_keep_their_order_where_names_are_the_same(tmp_path
     async with talking(tmp_path, "ollama", ollama_calls(*rooms), ollama_text("ok")) as desk:
         await desk.talk.ask("go")
     assert [json.loads(result["content"])["room"] for result in results("ollama", desk.wire.requests[1])] == list("abc")
+
+
+HERE = Path(__file__).parent
+
+
+def test_every_fault_of_models_services_has_a_test() -> None:
+    corpus: list[dict[str, Any]] = yaml.safe_load((HERE.parents[3] / "tests/corpus/faults.yaml").read_text())["faults"]
+    wanted = {fault["id"] for fault in corpus if fault["area"] == "llm"}
+    named = {id for file in HERE.glob("test_*.py") for id in re.findall(r'"""(L\d\d)[.:]', file.read_text())}
+    assert wanted
+    assert named == wanted

@@ -128,7 +128,7 @@ async def test_a_model_that_answers_in_words_is_told_to_use_the_schema_and_given
     said, requests = await asked(
         tmp_path, provider, "asking.person(text='Ada is 36.')", text(provider, "She is 36."), is_error=True
     )
-    assert "it is not what the schema asks for: call the tool `answer` once" in said
+    assert "it does not match the schema: call the tool `answer` once" in said
     assert len(requests) == 2
     assert words_of(requests[1])[-1] == ("user", "call the tool `answer` once")
 
@@ -157,7 +157,7 @@ async def test_a_service_that_refuses_is_the_tools_error_and_the_key_is_in_no_te
 
 
 def test_a_context_without_a_model_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ChatError, match="there is no language model here"):
+    with pytest.raises(ChatError, match="no language model is available here"):
         _ = ToolContext(PathGuard((tmp_path,)), tmp_path).llm
 
 

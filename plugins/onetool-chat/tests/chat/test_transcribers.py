@@ -51,7 +51,7 @@ async def test_a_question_that_fails_does_not_end_the_listening(speech: Path, tm
     assert [(one.answer, one.error[:27]) for one in heard] == [("", "Ollama refused the request "), ("on", "")]
 
 
-async def test_half_an_order_is_none(speech: Path) -> None:
+async def test_half_a_spoken_order_is_not_recognised(speech: Path) -> None:
     ears = SphinxTranscriber(GRAMMAR)
     _, turn_on = [utterance async for utterance in Utterances().of(wav_chunks(speech))]
     cut = [turn_on[: len(turn_on) * hundredths // 200 * 2] for hundredths in range(30, 101, 5)]

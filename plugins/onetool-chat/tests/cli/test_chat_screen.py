@@ -1,16 +1,26 @@
-"""A conversation on the screen."""
+"""The terminal of a chat: its command, what is shown of replies and calls, and the line that is typed."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
+from cli.command import interruptible
 from onetool_chat.chat_client import ToolCall, Usage
 from onetool_chat.chat_tools import ToolAnswer
+from onetool_chat.cli.chat_commands import history_in
 from onetool_chat.cli.chat_screen import ChatScreen
+from onetool_chat.cli.chat_words import ChatWords
 from onetool_chat.conversation import ChatAnswer
+from ot.errors import ChatError
 from ot.execution.caller import Answer, AskUser, Question
 from pace import PATIENCE
 
@@ -164,3 +174,124 @@ def test_a_server_that_counts_no_tokens_is_not_said_to_have_used_none(capsys: py
     screen = ChatScreen(str)
     screen.end(ChatAnswer("Hello", Usage(), 1, "stop"), Usage())
     assert "no tokens reported" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "not a kept conversation"),
+        ("[]", "not a kept conversation"),
+        ('{"provider": "ollama", "history": "x"}', "not a kept conversation"),
+        ('{"provider": "ollama", "history": [{"role": "user"}]}', "not a kept conversation"),
+        ('{"provider": "openai", "history": []}', "continue it with onetool chat --provider openai"),
+    ],
+)
+def test_a_file_that_cannot_go_on_here_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ChatError, match=why):
+        history_in(text, "ollama")
+
+
+def test_a_saved_conversation_is_resumed() -> None:
+    text = '{"provider": "ollama", "history": [{"role": "user", "content": "hi"}]}'
+    assert history_in(text, "ollama") == [{"role": "user", "content": "hi"}]
+
+
+CODE = '```python\ndef release(version: str) -> None:\n    """Publish it."""\n```'
+
+
+def shown(text: str, width: int, size: int) -> str:
+    words = ChatWords(width)
+    return "".join(words.take(text[at : at + size]) for at in range(0, len(text), size)) + words.rest()
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_prose_is_broken_between_words(size: int) -> None:
+    assert shown("one two three\n\n- four five six", 9, size) == "one two\nthree\n\n- four\nfive six"
+    assert shown("  an indent stays", 80, size) == "  an indent stays"
+    assert shown("a " + "x" * 20 + " b", 9, size) == f"a\n{'x' * 20} b", "the terminal breaks a word that fits nowhere"
+    assert shown("日本語 日本語", 10, size) == "日本語\n日本語", "wide letters take two columns"
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_code_is_left_as_it_is(size: int) -> None:
+    assert shown(f"{CODE}\nafter the code", 9, size) == f"{CODE}\nafter the\ncode"
+
+
+def test_a_word_is_held_back_until_it_is_whole() -> None:
+    words = ChatWords(9)
+    assert [words.take("one tw"), words.take("o "), words.take("three"), words.rest()] == ["one", " two", "", "\nthree"]
+
+
+pytest.importorskip("readline")
+
+# The hook is called between the prompt and the wait for a key. It is no Python function, so that Python does not look
+# for signals before it waits: what a signal of that very moment meets.
+INTERRUPTED = """
+import ctypes, functools, readline, signal
+from onetool_chat.cli.question_line import prompt_line
+readline.set_pre_input_hook(functools.partial(getattr(ctypes.CDLL(None), "raise"), signal.SIGINT))
+try:
+    prompt_line("> ")
+except KeyboardInterrupt:
+    print("heard", signal.getsignal(signal.SIGALRM) is signal.SIG_DFL)
+"""
+TYPED = """
+from onetool_chat.cli.question_line import LOOK_SECONDS, prompt_line
+print("typed:", prompt_line(f"{LOOK_SECONDS} > "))
+"""
+
+
+class Typist:
+    """A program at a terminal of its own."""
+
+    def __init__(self, program: str) -> None:
+        self._master, slave = pty.openpty()
+        self._process = subprocess.Popen(
+            interruptible([sys.executable, "-c", program]),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._shown = ""
+
+    def until(self, words: str, seconds: float = 20.0) -> str:
+        """Return what is shown until *words* come."""
+        end = time.monotonic() + seconds
+        while words not in self._shown:
+            ready, _, _ = select.select([self._master], [], [], max(end - time.monotonic(), 0))
+            assert ready, f"{words!r} did not come: {self._shown}"
+            self._shown += os.read(self._master, 4096).decode()
+        return self._shown
+
+    def type(self, keys: str) -> None:
+        """Press some keys."""
+        os.write(self._master, keys.encode())
+
+    def close(self) -> None:
+        """End it."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait(10)
+        os.close(self._master)
+
+
+def test_an_interrupt_that_comes_before_the_wait_for_a_key_is_heard() -> None:
+    typist = Typist(INTERRUPTED)
+    try:
+        assert "heard True" in typist.until("heard True")
+    finally:
+        typist.close()
+
+
+def test_a_line_that_is_typed_slowly_comes_whole() -> None:
+    typist = Typist(TYPED)
+    try:
+        typist.until(" > ")
+        for keys in ("ab", "cé", "d\n"):
+            # Longer than the pause between two looks for signals.
+            assert not select.select([], [], [], 0.5)[0]
+            typist.type(keys)
+        assert "typed: abcéd" in typist.until("typed: abcéd")
+    finally:
+        typist.close()

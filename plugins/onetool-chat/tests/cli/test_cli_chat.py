@@ -145,7 +145,7 @@ def test_a_project_cannot_send_the_key_elsewhere(onetool: OneTool) -> None:
     assert "chat may not be set by a project, only by your own configuration" in ended.err
 
 
-def test_no_question_is_a_wrong_use(onetool: OneTool) -> None:
+def test_chat_without_a_question_is_a_usage_error(onetool: OneTool) -> None:
     ended = onetool("chat", stdin=" \n")
     assert (ended.code, "there is no question" in ended.err) == (2, True)
 

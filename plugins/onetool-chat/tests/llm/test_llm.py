@@ -224,7 +224,7 @@ async def test_what_fails_is_told_in_its_place_and_loses_no_other(tmp_path: Path
         items = "['a', 'bad', 'x' * 3000, b'bytes', 'b']"
         found = await rows(app, f"llm.map(items={items}, prompt='Who?', schema={PERSON})")
     assert [row["value"] for row in found] == [ADA, None, None, None, ADA]
-    assert "it is not what the schema asks for" in found[1]["error"]
+    assert "it does not match the schema" in found[1]["error"]
     assert "more than 2,000 (tools.llm.max_chars)" in found[2]["error"]
     assert "decode them to text first" in found[3]["error"]
     assert found[0]["error"] == found[4]["error"] == ""
@@ -239,11 +239,11 @@ async def test_a_service_that_refuses_everything_is_told_for_each_item_without_t
 
 def test_half_a_character_is_not_sent(tmp_path: Path) -> None:
     context = ToolContext(PathGuard((tmp_path,)), tmp_path)
-    with use(context), pytest.raises(ValueError, match="holds half a character"):
+    with use(context), pytest.raises(ValueError, match="holds an unpaired surrogate"):
         llm._question("Sum up", "\ud800")
 
 
-async def test_no_items_are_no_question(tmp_path: Path) -> None:
+async def test_map_without_items_asks_nothing(tmp_path: Path) -> None:
     async with replying(tmp_path, upper) as (app, wire):
         assert await rows(app, "llm.map(items=[], prompt='x')") == []
     assert wire.requests == []

@@ -222,7 +222,7 @@ CASES: dict[str, Callable[[Desk], Awaitable[None]]] = {
     "questions asked through another pack": nested,
     "bounds that are no bounds": odd_bounds,
     "a text in place of the items": text_as_items,
-    "half a character": half_a_character,
+    "an unpaired surrogate": half_a_character,
 }
 
 

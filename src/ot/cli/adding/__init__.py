@@ -1,4 +1,4 @@
-"""Where the servers come from that ``onetool add`` writes."""
+"""What ``onetool add`` can add: presets, API documents, settings given on the command line."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from ot.registry.schema_types import as_schema
 
 if TYPE_CHECKING:
     from ot.config.paths import Paths
-    from ot.servers.internal_addresses import AddressRule
-    from ot.servers.openapi.documents import ApiDocument
+    from ot.proxied.internal_addresses import AddressRule
+    from ot.proxied.openapi.documents import ApiDocument
 
 PLAIN_NAMES = re.compile(r"(?:open-?api|swagger|api|spec|schema|index|v?\d+)(?:[-_.].*)?", re.IGNORECASE)
 """What documents are called everywhere: it names no API."""
@@ -29,25 +29,24 @@ def read_api(named: Callable[[str], str], source: str, base: str, paths: Paths, 
     """
     from ot.cli.terminal.event_loop import run_async
     from ot.config.load import load_config
-    from ot.config.trust import Trust
-    from ot.servers.internal_addresses import AddressRule
-    from ot.servers.openapi.document_text import base_address, is_address
-    from ot.servers.openapi.documents import ApiDocuments, fetch_document
+    from ot.proxied.internal_addresses import AddressRule
+    from ot.proxied.openapi.document_text import base_address, is_address
+    from ot.proxied.openapi.documents import ApiDocuments, fetch_document
 
     if not source:
         raise ValueError("write openapi:FILE or openapi:ADDRESS")
     place = source if is_address(source) else str(Path(source).expanduser().absolute())
-    internal_hosts = load_config(paths, Trust(paths.global_dir)).config.security.internal_hosts
+    internal_hosts = load_config(paths).config.security.internal_hosts
     rule = AddressRule((place,) if is_address(place) else (), internal_hosts)
     document: ApiDocument = run_async(fetch_document(place, rule=rule))
     name = named(_name(place, document.data))
     url = base or base_address(document.data, place)
     if not url:
-        raise ValueError("the document does not say at which address the API is: give it with --base ADDRESS")
+        raise ValueError("the document does not give the API's address: pass it with --base ADDRESS")
     if not base and (doubt := run_async(_doubt(url, place, rule))):
         _require_consent(url, doubt)
     if is_address(place):
-        from ot.servers.catalogue_files import FOLDER
+        from ot.proxied.catalogue_files import FOLDER
 
         ApiDocuments(paths.global_dir / FOLDER).keep(name, place, document)
     written = place if use_global or is_address(place) else _below_project(place, paths)
@@ -59,9 +58,9 @@ async def _doubt(url: str, place: str, rule: AddressRule) -> str:
     """Return why calls may not be meant to go to *url*, which the document at *place* names, or nothing."""
     from httpx2 import URL, InvalidURL
 
-    from ot.servers.http_replies import origin_of
-    from ot.servers.openapi.document_text import is_address
-    from ot.servers.reply_faults import Refused
+    from ot.proxied.http_replies import origin_of
+    from ot.proxied.openapi.document_text import is_address
+    from ot.proxied.reply_faults import Refused
 
     try:
         here, there = origin_of(URL(place)) if is_address(place) else "", origin_of(URL(url))
@@ -77,11 +76,7 @@ async def _doubt(url: str, place: str, rule: AddressRule) -> str:
 
 
 def _require_consent(url: str, doubt: str) -> None:
-    """Return if the person at the terminal wants calls to go to *url*.
-
-    Raises:
-        ValueError: They do not, or nobody is there to ask.
-    """
+    """Check that the person at the terminal wants calls to go to *url*, or raise ValueError."""
     from ot.cli.terminal import confirm
 
     said = f"the document says that the API is at {_hide_secrets(url)}, but {doubt}"

@@ -28,11 +28,7 @@ def presets() -> Mapping[str, Mapping[str, Any]]:
 
 
 def preset_server(preset: str, name: str) -> ServerToAdd:
-    """Return the server of a preset, under this *name*.
-
-    Raises:
-        ValueError: There is no such preset.
-    """
+    """Return the server of a preset, under this *name*, or raise ValueError if there is none."""
     known = presets()
     if preset not in known:
         raise ValueError(f"there is no preset '{preset}'. Presets: {listing(preset, list(known))}")

@@ -1,1 +1,1 @@
-"""What onetool connect and disconnect plan, show and count."""
+"""What ``onetool connect`` and ``disconnect`` plan, show and count."""

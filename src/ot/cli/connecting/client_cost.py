@@ -24,7 +24,7 @@ class ContextCost:
     unknown: tuple[str, ...] = ()
 
     def __add__(self, other: ContextCost) -> ContextCost:
-        """Return what both cost together."""
+        """Return the sum of both costs."""
         return ContextCost(
             self.servers + other.servers,
             self.tools + other.tools,
@@ -40,7 +40,7 @@ class ContextCost:
 
 
 def cost_of_servers(names: Collection[str], held: Mapping[str, str], paths: Paths) -> ContextCost:
-    """Return what a client's servers cost; *held* says what those that OneTool has too are called here."""
+    """Return the cost of a client's servers; *held* maps those that OneTool has too to their names here."""
     known = _load_known_tools(paths, set(held.values())) if held else {}
     total = ContextCost(len(names))
     for name in names:
@@ -50,7 +50,7 @@ def cost_of_servers(names: Collection[str], held: Mapping[str, str], paths: Path
 
 
 def own_cost(paths: Paths) -> ContextCost:
-    """Return what OneTool puts before a model, whatever it holds: the text of its one tool, and its instructions."""
+    """Return OneTool's fixed cost: the definition of its one tool, and its instructions."""
     from ot.cli.terminal.event_loop import run_async
     from ot.errors import OneToolError
     from ot.workspace import Workspace
@@ -78,13 +78,12 @@ async def own_chars(workspace: Workspace) -> int:
 def _load_known_tools(paths: Paths, names: Collection[str]) -> dict[str, Sequence[Mapping[str, Any]]]:
     """Return the tools of the servers that OneTool has asked before."""
     from ot.config.load import load_config
-    from ot.config.trust import Trust
     from ot.errors import OneToolError
-    from ot.servers.catalogue_files import FOLDER, CatalogueFiles
-    from ot.servers.spec import resolve_specs
+    from ot.proxied.catalogue_files import FOLDER, CatalogueFiles
+    from ot.proxied.spec import resolve_specs
 
     try:
-        specs = resolve_specs(load_config(paths, Trust(paths.global_dir)), paths)
+        specs = resolve_specs(load_config(paths), paths)
     except OneToolError:
         return {}
     catalogue = CatalogueFiles(paths.global_dir / FOLDER)

@@ -42,7 +42,7 @@ class ClientPlan:
 def describe_change(
     change: ClientChange, done: str, backup: Path | None, diff: list[str], *, written: bool
 ) -> dict[str, Any]:
-    """Return what was *done*, for a program."""
+    """Return *done* as data, for a program."""
     return {
         "client": change.client.name,
         "file": str(change.file.path),
@@ -66,7 +66,7 @@ def tell_what_is_shared(changes: Sequence[ClientChange]) -> None:
 
 
 def sentence(told: Mapping[str, Any], change: ClientChange) -> str:
-    """Return what was done, and what comes next, for a person."""
+    """Say what was done and what comes next, for a person."""
     client = change.client
     link = f" (a link to {told['links_to']})" if told["links_to"] else ""
     place = f"{told['file']}{link}"
@@ -163,7 +163,7 @@ def _build_paste(client: Client, around: Surroundings, wanted: EntryWanted) -> d
 
 
 def cost_rows(plans: Sequence[ClientPlan], paths: Paths) -> list[dict[str, Any]]:
-    """Return what the servers of each client put before its model, before the change and after it."""
+    """Return the cost of each client's servers, before the change and after it."""
     from ot.cli.connecting.client_cost import ContextCost, cost_of_servers, own_cost
 
     own = own_cost(paths) if plans else ContextCost()

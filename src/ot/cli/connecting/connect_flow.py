@@ -113,7 +113,7 @@ class ConnectFlow:
         return ConnectionNotes(self.paths)
 
     def connect(self, names: Sequence[str], wanted: EntryWanted, *, take_out: bool | None) -> list[dict[str, Any]]:
-        """Add OneTool to the clients called *names*, and return what was done and what it costs.
+        """Add OneTool to the clients named *names*, and return what was done and what it costs.
 
         Only servers that start here are taken out of a client.
         """
@@ -158,12 +158,12 @@ class ConnectFlow:
         self.told.add(line)
 
     def disconnect(self, names: Sequence[str], name: str) -> list[dict[str, Any]]:
-        """Remove OneTool from the clients called *names*, and return what was done."""
+        """Remove OneTool from the clients named *names*, and return what was done."""
         work = [partial(plan_disconnect, CLIENTS[each], self.around, self.notes, name) for each in names]
         return self._carry_out([change for each in work if (change := self._attempt(each))], "disconnected")
 
     def _attempt[T](self, work: Callable[[], T]) -> T | None:
-        """Return what *work* returns; what is wrong with one client's file keeps no other from being done."""
+        """Return the value of *work*; a faulty client file does not stop the other clients."""
         try:
             return work()
         except ConfigError as error:

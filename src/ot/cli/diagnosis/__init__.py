@@ -1,4 +1,4 @@
-"""What ``onetool check`` and ``onetool doctor`` look at: each thing that is seen is a Finding."""
+"""What ``onetool check`` and ``onetool doctor`` look at, and what they report."""
 
 from __future__ import annotations
 

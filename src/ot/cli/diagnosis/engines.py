@@ -24,7 +24,7 @@ SWITCHES = {
 
 
 async def engine_findings(settings: Engines) -> list[Finding]:
-    """Return which engine the settings lead to, and what the exact one can have here."""
+    """Report the engine that the settings lead to, and which layers the exact one has here."""
     try:
         chosen = await _health(settings)
     except OneToolError as error:
@@ -69,7 +69,7 @@ def _layers(exact: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def kernel_findings() -> Iterator[Finding]:
-    """Return what the system gives to the exact engine."""
+    """Report what the system offers the exact engine."""
     yield Finding("system", "ok", f"{platform.system()} {platform.release()}, Python {platform.python_version()}")
     if sys.platform != "linux":
         return

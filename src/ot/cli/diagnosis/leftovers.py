@@ -43,7 +43,7 @@ GRACE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Orphan:
-    """A process of ours whose server, as named at its start, is not one of its ancestors."""
+    """One of OneTool's processes whose server, as named at its start, is not one of its ancestors."""
 
     pid: int
     kind: str
@@ -64,7 +64,7 @@ def orphan_findings() -> Iterator[Finding]:
 
 
 def _lasting_orphans() -> list[Orphan]:
-    """Return the orphans that stay: what a guard is ending at this moment needs nobody's help."""
+    """Return the orphans that stay: those that a guard is just ending need no help."""
     end, found = time.monotonic() + GRACE_SECONDS, list(orphans())
     while found and time.monotonic() < end:
         time.sleep(0.1)
@@ -92,7 +92,7 @@ def _orphan(pid: int) -> Orphan | None:
 
 
 def identify(argv: list[str]) -> tuple[str, int] | None:
-    """Return what kind of our processes has this command line, and which server started it."""
+    """Return the kind of OneTool process that has this command line, and the server that started it."""
     if argv and (match := ZYGOTE.search(argv[-1])):
         return "the zygote", int(match[1])
     guards = [place for place, word in enumerate(argv[:6]) if word.endswith(GUARD)]
@@ -117,7 +117,7 @@ def _ancestors(pid: int) -> set[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """Return what the kernel tells of a process, from its state on."""
+    """Return the kernel's data about a process, from its state on."""
     return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
@@ -125,7 +125,7 @@ def _end(orphan: Orphan) -> str:
     with suppress(ProcessLookupError):
         handle = os.pidfd_open(orphan.pid)
         try:
-            # Held by its handle the number cannot pass to another process any more.
+            # While the handle is held, the pid cannot be reused by another process.
             if _orphan(orphan.pid) == orphan:
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
                 return f"{orphan.kind} {orphan.pid} was ended"
@@ -138,7 +138,7 @@ def _end(orphan: Orphan) -> str:
 
 
 def leftover_findings(app: Workspace) -> Iterator[Finding]:
-    """Return what can be removed, each kind as one finding."""
+    """Report what can be removed, one finding for each kind."""
     output = app.picture.loaded.config.output
     loaded = app.picture.loaded
     kinds = {
@@ -183,7 +183,7 @@ def _find_expired(place: Path, below: Path | None, ttl: float) -> list[Path]:
         with names_in(place, below=below):
             pass
     except OSError:
-        return []  # a link on the way: what is behind it is not ours to remove
+        return []  # a link on the way: its target is not OneTool's to remove
     found = [path for path in _entries(place) if FILE_OF_RESULT.fullmatch(path.name)]
     return [path for path in found if ttl and _age(path) > ttl + UNFINISHED_SECONDS]
 

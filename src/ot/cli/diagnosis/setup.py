@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ot import hooks
 from ot.cli.diagnosis import Finding
 from ot.cli.diagnosis.starts import AT_FIRST_CALL, StartOutcome
 from ot.cli.sharing.running_servers import RunningServer, running_servers
@@ -21,23 +21,19 @@ from ot.errors import ConfigError
 from ot.files.no_links import READ, open_file
 from ot.files.private_file import read_regular
 from ot.ledger.ledger_file import LEDGER
+from ot.proxied.auth.login_state import LoginState, login_states
 from ot.relay.place import Unshared, why_switched_off
 from ot.server.declining_clients import TIMES, DecliningClients
-from ot.servers.auth.login_state import LoginState, login_states
 from ot.version import installed_version
 from ot.workers.pack_environment import find_uv
 from ot.workspace import Workspace
-
-if TYPE_CHECKING:
-    from ot.state.redis_state import RedisState
-
 
 UV_SECONDS = 10
 PROGRAM, ANSWER = "sum(range(10))", "45"
 
 
 def secrets_findings(files: set[Path], project_dir: Path | None) -> Iterator[Finding]:
-    """Return which files with secrets others can read; in a project no link is followed."""
+    """Report files with secrets that others can read; in a project no link is followed."""
     for file in sorted(files):
         below = project_dir if project_dir and file.is_relative_to(project_dir) else None
         try:
@@ -66,7 +62,7 @@ def default_secrets(paths: Paths) -> set[Path]:
 
 
 def migration_findings(paths: Paths) -> Iterator[Finding]:
-    """Return which files hold settings in an older form."""
+    """Report files with settings in an older form."""
     try:
         outdated = find_outdated_files(paths)
     except ConfigError:
@@ -119,7 +115,7 @@ def trust_findings(paths: Paths) -> Iterator[Finding]:
 
 
 def pack_findings(starts: Sequence[StartOutcome]) -> Iterator[Finding]:
-    """Return which packs cannot be used, and why."""
+    """Report packs that cannot be used, and why."""
     packs = [start for start in starts if start.kind == "pack"]
     for start in packs:
         if start.state == "cannot start":
@@ -131,14 +127,14 @@ def pack_findings(starts: Sequence[StartOutcome]) -> Iterator[Finding]:
 
 
 def disabled_findings(app: Workspace) -> Iterator[Finding]:
-    """Return which names in ``packs.disabled`` leave nothing out."""
+    """Report names in ``packs.disabled`` that disable nothing."""
     for name in app.picture.disabled_in_vain:
         text = f"packs.disabled names '{name}', and there is no such pack here that could be left out"
         yield Finding("packs", "note", text, "correct or remove it: onetool list shows the packs")
 
 
 def need_findings(app: Workspace) -> Iterator[Finding]:
-    """Return what packs lack beside their packages."""
+    """Report what packs need besides their packages and do not have."""
     for name, missing in app.picture.missing_needs().items():
         for need in missing:
             what, _, how = need.partition(": ")
@@ -146,7 +142,7 @@ def need_findings(app: Workspace) -> Iterator[Finding]:
 
 
 def server_findings(app: Workspace, starts: Sequence[StartOutcome]) -> Iterator[Finding]:
-    """Return which servers start, which do not and why, and which of their tools have changed."""
+    """Report which servers start, which do not and why, and which of their tools have changed."""
     logins = login_states({name: spec.account for name, spec in app.picture.servers.items()})
     for start in starts:
         if start.kind == "server":
@@ -181,34 +177,22 @@ async def program_findings(app: Workspace) -> list[Finding]:
 SURVIVES = {"process": "a crash or a kill", "power": "a loss of power"}
 
 
-async def ledger_findings(loaded: Loaded, paths: Paths) -> list[Finding]:
-    """Return which ledger there is, and why its entries may be lost."""
-    config = loaded.config
-    if not config.state.redis:
-        text = f"{paths.global_dir / LEDGER}: entries survive {SURVIVES[config.ledger.durability]}"
-        return [Finding("ledger", "ok", text)]
-    try:
-        from ot.state.open_state import open_redis
-
-        state = open_redis(config.state, loaded.secrets)
-    except ConfigError as error:
-        return [Finding("ledger", "problem", str(error), error.hint)]
-    try:
-        return [await _of_redis(state, config.ledger.replicas)]
-    finally:
-        await state.aclose()
+def ledger_findings(loaded: Loaded, paths: Paths) -> Iterator[Finding]:
+    """Return what the entries of this user's ledger survive."""
+    text = f"{paths.global_dir / LEDGER}: entries survive {SURVIVES[loaded.config.ledger.durability]}"
+    yield Finding("ledger", "ok", text)
 
 
-async def _of_redis(state: RedisState, replicas: int) -> Finding:
-    from ot.ledger.redis_place import why_not_durable
-
-    waits = f", and {replicas} of its replicas have each entry first (ledger.replicas)" if replicas else ""
-    why_not = await why_not_durable(state.connection)
-    if state.trouble:
-        return Finding("ledger", "problem", why_not, "start Redis, or correct state.redis")
-    if why_not:
-        return Finding("ledger", "note", f"Redis{waits}: {why_not}", "set appendonly yes and appendfsync always")
-    return Finding("ledger", "ok", f"Redis, which writes every entry to its disk before the call is sent{waits}")
+async def plugin_findings(loaded: Loaded) -> list[Finding]:
+    """Return what plugins have to say of their own parts; one that fails is itself a finding."""
+    found: list[Finding] = []
+    for hook in hooks.hooks(hooks.FINDINGS):
+        try:
+            found += await hook.load()(loaded)
+        except Exception as error:  # noqa: BLE001 - other people's code
+            text = f"{hook.distribution} could not be looked at: {type(error).__name__}: {error}"
+            found.append(Finding("plugins", "problem", text))
+    return found
 
 
 # ---------------------------------------------------------------- the shared server
@@ -217,7 +201,7 @@ AREA = "shared server"
 
 
 def sharing_findings(setting: str = "on") -> Iterator[Finding]:
-    """Return what is to be known of the shared servers of this user; *setting* is that of the configuration."""
+    """Report on this user's shared servers; *setting* is the configuration's."""
     if why := why_switched_off() or ("the setting daemon is off" if setting == "off" else ""):
         yield Finding(AREA, "ok", f"each client is served alone: {why}")
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import re
-import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,19 +12,20 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from ot.cli.terminal import echo
+from ot.cli.terminal import echo_progress
 from ot.config.clients.server_entry import RUNNERS
 from ot.config.load import Loaded
 from ot.config.paths import Paths
 from ot.errors import LoginNeeded, OneToolError
 from ot.execution.call_context import CallContext
 from ot.logs import configure_logs
+from ot.proxied.catalogue_files import FOLDER, CatalogueFiles
+from ot.proxied.definition_pins import DefinitionPins
+from ot.proxied.definitions import ServerDefinitions, within_limits
+from ot.proxied.pin_books import open_pins
+from ot.proxied.place import ADVICE as TRUST_ADVICE
+from ot.proxied.spec import ServerSpec, resolve_specs, why_not_startable
 from ot.registry.tool_registry import Pack
-from ot.servers.catalogue_files import FOLDER, CatalogueFiles
-from ot.servers.definition_pins import DefinitionPins
-from ot.servers.definitions import ServerDefinitions, within_limits
-from ot.servers.place import ADVICE as TRUST_ADVICE
-from ot.servers.spec import ServerSpec, resolve_specs, why_not_startable
 from ot.workspace import Workspace
 
 AT_ONCE = 4
@@ -64,13 +64,13 @@ class StartOutcome:
 
 
 async def start_all(app: Workspace) -> list[StartOutcome]:
-    """Return how each pack and server of *app* started, a few at a time; who sits at a terminal sees how it goes."""
+    """Start each pack and server of *app*, a few at a time, and return how it went; a terminal shows the progress."""
     # What goes wrong is in the report; the log would say it a second time.
     configure_logs("CRITICAL", app.picture.loaded.secrets.redact)
     startable = [*_packs(app), *_servers(app), *_project(app)]
     if any(found.kind == "server" and work for found, work, _ in startable):
         # Before any clock starts: the first import of the protocol's library takes seconds.
-        importlib.import_module("ot.servers.connection")
+        importlib.import_module("ot.proxied.connection")
     places = asyncio.Semaphore(AT_ONCE)
 
     async def start(found: StartOutcome, work: Work | None, seconds: float) -> StartOutcome:
@@ -84,10 +84,10 @@ async def start_all(app: Workspace) -> list[StartOutcome]:
 
 async def _attempt_start(found: StartOutcome, work: Work, seconds: float, redact: Callable[[str], str]) -> StartOutcome:
     begun = time.monotonic()
-    _tell(f"starting {found.kind} {found.name} ...")
+    echo_progress(f"starting {found.kind} {found.name} ...")
     try:
         async with asyncio.timeout(seconds):
-            await work(lambda line: _tell(redact(line)))
+            await work(lambda line: echo_progress(redact(line)))
     except TimeoutError:
         ended = _mark_failed(found, f"it did not start within {seconds:g} s")
     except LoginNeeded as error:
@@ -97,13 +97,8 @@ async def _attempt_start(found: StartOutcome, work: Work, seconds: float, redact
     else:
         ended = found
     ended = replace(ended, seconds=time.monotonic() - begun)
-    _tell(f"{found.kind} {found.name}: {ended.state} ({ended.seconds:.1f} s)")
+    echo_progress(f"{found.kind} {found.name}: {ended.state} ({ended.seconds:.1f} s)")
     return ended
-
-
-def _tell(line: str) -> None:
-    if sys.stderr.isatty():
-        echo(line, err=True)
 
 
 # ---------------------------------------------------------------- what there is
@@ -167,11 +162,11 @@ def _project(app: Workspace) -> Iterator[Startable]:
 
 
 async def start_new_servers(loaded: Loaded, paths: Paths, names: Collection[str]) -> dict[str, StartOutcome]:
-    """Return how the servers called *names* start, a few at a time; what each offers is kept."""
+    """Start the servers *names*, a few at a time, and return how it went; what each offers is kept."""
     specs = resolve_specs(loaded, paths)
     redact = loaded.secrets.redact
     configure_logs("CRITICAL", redact)
-    importlib.import_module("ot.servers.connection")
+    importlib.import_module("ot.proxied.connection")
     places = asyncio.Semaphore(AT_ONCE)
 
     async def start(name: str) -> StartOutcome:
@@ -203,17 +198,17 @@ async def _list_tools(paths: Paths, spec: ServerSpec, tell: Tell) -> None:
 
 
 async def list_tools(paths: Paths, spec: ServerSpec) -> ServerDefinitions:
-    """Return what a server offers, and keep it: the next program need not wait, and a later change is noticed.
+    """Return what a server offers, and keep it, so that the next program need not wait and a change is noticed.
 
     Raises:
         ServerUnavailable: It cannot be started or reached, or does not answer.
     """
-    from ot.servers.connection import probe  # imports the protocol's library
+    from ot.proxied.connection import probe  # imports the protocol's library
 
     found = await probe(spec)
     directory = paths.global_dir / FOLDER
     CatalogueFiles(directory).write(spec.identity, found)
-    DefinitionPins(directory).observe(spec.identity, spec.pack, within_limits(found))
+    DefinitionPins(open_pins(paths)).observe(spec.identity, spec.pack, within_limits(found))
     return found
 
 

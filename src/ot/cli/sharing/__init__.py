@@ -1,1 +1,1 @@
-"""What the command line has to do with the shared server: asks it about itself, and has it answer commands."""
+"""How commands reach the shared server: to ask about it, or to have it answer."""

@@ -55,7 +55,7 @@ def _print_result(server: socket, *, as_json: bool, save: str) -> int:
 
 
 def parse_command(arguments: Sequence[str]) -> dict[str, Any] | None:
-    """Return what a command line asks, or nothing where it needs more understanding than this."""
+    """Parse a simple command line; return None if it needs the full parser."""
     name, *rest = arguments
     save = ""
     if name == "run" and "--save" in rest[:-1]:
@@ -97,7 +97,7 @@ def _last_word(server: socket) -> dict[str, Any]:
 
 
 def _answer_to(question: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Return what the person at the terminal says."""
+    """Return the answer of the person at the terminal."""
     from dataclasses import asdict
 
     from ot.cli.terminal.event_loop import run_async

@@ -46,7 +46,7 @@ def running_servers() -> list[RunningServer]:
 
 
 def stop(server: RunningServer, *, now: bool) -> None:
-    """Return when *server* has ended; its open runs may finish unless it is to end *now*.
+    """Wait until *server* has ended; its open runs may finish unless it is to end *now*.
 
     Raises:
         OSError: It does not answer, or does not end in time.
@@ -113,9 +113,9 @@ def _connect(path: Path) -> socket.socket:
 
 
 def _ask(connection: socket.socket, place: Place, words: tuple[bytes, ...] = ()) -> dict[str, Any]:
-    """Return what the server tells of itself when it is asked with *words*."""
+    """Ask the server about itself with *words*, and return its answer."""
     connection.sendall(Header(place.key, os.fsencode(os.sep), (CONTROL, *words), {}).pack())
-    with connection.makefile("rb", buffering=0) as answer:  # what follows is somebody else's
+    with connection.makefile("rb", buffering=0) as answer:  # the rest is the caller's
         first = answer.readline()
         if not first.startswith(WELCOME):
             raise ConnectionError(first[1:].decode(errors="replace").strip() or "it closed the connection")

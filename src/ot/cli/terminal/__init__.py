@@ -1,4 +1,4 @@
-"""The one place where the command line prints: nothing that others wrote can steer the terminal."""
+"""What commands share: printing, prompts, completion. Text from others cannot steer the terminal."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ class Styled(NamedTuple):
     fg: str | None = None
     bold: bool | None = None
     dim: bool | None = None
+
+
+def echo_progress(line: str) -> None:
+    """Print *line* on standard error, for a person who watches and nobody else."""
+    if sys.stderr.isatty():
+        echo(line, err=True)
 
 
 def echo(*parts: str | Styled, nl: bool = True, err: bool = False) -> None:
@@ -135,7 +141,7 @@ class Screen:
 
 
 def open_console() -> Console:
-    """Return what draws whole screens; whoever draws them writes out what could steer the terminal."""
+    """Return a console that draws whole screens; the caller escapes what could steer the terminal."""
     from rich.console import Console
 
     return Console(highlight=False)

@@ -36,7 +36,7 @@ class CommandFailed(Exception):
 
 
 def answer_as_data(find: Callable[[], CommandAnswer]) -> dict[str, Any]:
-    """Return what *find* finds, as plain data."""
+    """Run *find* and return its result as plain data."""
     try:
         return asdict(find())
     except CommandFailed as failed:
@@ -44,6 +44,6 @@ def answer_as_data(find: Callable[[], CommandAnswer]) -> dict[str, Any]:
 
 
 def reply_as_data(reply: Reply) -> dict[str, Any]:
-    """Return what is printed of *reply*, and the cause of its failure."""
+    """Return the printed part of *reply*, and the cause of its failure."""
     whole = {"content": list(reply.texts), "is_error": reply.is_error, "meta": reply.meta, "cause": reply.cause}
     return whole | ({"blocks": list(reply.blocks)} if reply.blocks else {})

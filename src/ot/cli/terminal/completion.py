@@ -21,7 +21,7 @@ def complete_packs(incomplete: str) -> list[str]:
 
 
 def complete_pack_list(incomplete: str) -> list[str]:
-    """Return what the last of several packs, divided by commas, may be."""
+    """Complete the last of several comma-separated packs."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{pack}" for pack in complete_packs(last) if pack not in before.split(",")]
 

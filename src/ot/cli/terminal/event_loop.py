@@ -12,7 +12,7 @@ from typing import Any
 
 
 def run_async[T](main: Coroutine[Any, Any, T]) -> T:
-    """Return what *main* returns."""
+    """Run *main* on an event loop and return its value."""
     collect_garbage()
     with new_runner() as runner:
         return runner.run(main)

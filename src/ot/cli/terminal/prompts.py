@@ -39,11 +39,7 @@ class TerminalQuestion:
     seconds: float
 
     async def __call__(self, question: Question) -> Answer:
-        """Return the answer.
-
-        Raises:
-            CannotAsk: Nobody sits there, or nobody answered in time.
-        """
+        """Return the answer; raise CannotAsk if nobody sits there, or nobody answered in time."""
         if not somebody_is_there():
             raise CannotAsk(NO_TERMINAL)
         _forget_what_was_typed_before()
@@ -137,7 +133,7 @@ async def _field(name: str, field: Mapping[str, Any], required: bool) -> Any:
 
 
 def _read(typed: str, kind: Any) -> Any:
-    """Return what was typed as the kind of value that a field wants; raise ValueError."""
+    """Return the typed text as a value of the field's type, or raise ValueError."""
     if kind == "boolean":
         if typed.lower() not in WORDS:
             raise ValueError(typed)
@@ -151,11 +147,7 @@ async def _ask(prompt: str) -> str:
 
 
 async def _line(fd: int) -> str:
-    """Return the next line of a terminal, which hands out whole lines; waiting for it can be cancelled.
-
-    Raises:
-        EOFError: There is no more.
-    """
+    """Return the next line of a terminal, which hands out whole lines, or raise EOFError; waiting can be cancelled."""
     loop = asyncio.get_running_loop()
     there = asyncio.Event()
     try:

@@ -76,4 +76,4 @@ def _write_new(place: Path, kind: str, ending: str, data: bytes) -> Path:
         except FileExistsError:
             continue
         return file
-    raise AssertionError("count() has no end")
+    raise AssertionError("unreachable: count() is endless")

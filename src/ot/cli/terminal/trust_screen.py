@@ -37,7 +37,7 @@ class Known:
 
 
 def screen_of(inventory: Inventory, known: Known) -> dict[str, Any]:
-    """Return what would run as plain data: sections, each with its entries by name."""
+    """Return the trust screen as plain data: sections, each with its entries by name."""
     screen: dict[str, Any] = {
         "packs": {name: _pack(inventory, name, file, known) for name, file in inventory.packs.items()},
         "code": list(inventory.code),
@@ -62,7 +62,7 @@ def lines_of(screen: Mapping[str, Any]) -> list[str]:
 
 
 def changes_of(inventory: Inventory, before: Before, known: Known) -> dict[str, Any]:
-    """Return what is not as it was trusted: the files, and what would run and their texts as unified differences."""
+    """Return the changes since it was trusted: files, and unified diffs of what would run and of their texts."""
     old, texts = before.snapshot, before.snapshot.contents
     changed = [name for name, found in inventory.hashes.items() if old.hashes.get(name) != found]
     kept = {name: texts.get(name, b"" if name not in old.hashes else None) for name in changed}
@@ -173,7 +173,7 @@ def _settings_replaced(inventory: Inventory, known: Known) -> Iterator[str]:
 
 
 def _screen_diff(inventory: Inventory, before: Before, known: Known) -> list[str] | None:
-    """Return how what would run differs; nothing where the old texts are not all known."""
+    """Return the diff of what would run; nothing unless all old texts are known."""
     old = inventory_of(before.snapshot)
     if old.problems:
         return None

@@ -1,1 +1,1 @@
-"""What ``onetool watch`` is made of: the servers that tell, what is known of their runs, and the screen."""
+"""What ``onetool watch`` shows: the servers it listens to, their runs, and the screen."""

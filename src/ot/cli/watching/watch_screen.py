@@ -118,7 +118,9 @@ def _row(run: WatchedRun, is_chosen: bool) -> Text:
     mark = ("▸ ", "bold cyan") if is_chosen else "  "
     if run.seconds is None:
         state, took, latest = ("●", "green"), time.time() - run.since, run.open_calls[-1:]
-        what = f"{latest[0].tool}({latest[0].arguments})" if latest else run.said or _first_line(run)
+        what = (
+            f"{latest[0].tool}({latest[0].arguments})" if latest else run.said or run.program.strip().partition("\n")[0]
+        )
     else:
         state, took = ("✗", "red") if run.error else ("✓", "green"), run.seconds
         what = run.error or run.result
@@ -129,10 +131,6 @@ def _row(run: WatchedRun, is_chosen: bool) -> Text:
     return _line(
         mark, state, f" {run.id[:SHORT]}  {whose}  {duration(took):>8}  {calls:>9}  ", (what, style), (place, "dim")
     )
-
-
-def _first_line(run: WatchedRun) -> str:
-    return run.program.strip().partition("\n")[0]
 
 
 def _about(run: WatchedRun) -> list[Text]:
@@ -146,7 +144,7 @@ def _about(run: WatchedRun) -> list[Text]:
 
 
 def _program(run: WatchedRun, room: int) -> list[Text]:
-    """Return the lines of the program around the one that it has come to."""
+    """Return the lines of the program around the one it has reached."""
     if not run.program:
         return [_line((f"  {NOT_KEPT}", "dim"))] if run.seconds is not None else []
     lines, at = run.program.strip("\n").splitlines(), run.line or 0

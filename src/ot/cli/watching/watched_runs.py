@@ -64,7 +64,7 @@ class WatchedRun:
 
     @property
     def line(self) -> int | None:
-        """The line of the program that it has come to, as far as its calls tell."""
+        """The line of the program that it has reached, as far as its calls show."""
         known = [call for call in self.open_calls or self.calls.values() if call.line]
         return known[-1].line if known else None
 
@@ -165,7 +165,7 @@ def past_run(row: Mapping[str, Any]) -> WatchedRun:
 
 
 def words_of(event: Mapping[str, Any]) -> str:
-    """Return what happened in a few words, if anything; an event of a later version is told by its name."""
+    """Describe the event in a few words, if there is anything to say; an event of a later version by its name."""
     match event["event"]:
         case "server":
             return f"OneTool {event['build']}, process {event['pid']}, tells what its runs do"

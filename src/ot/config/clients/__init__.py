@@ -1,1 +1,1 @@
-"""Other MCP clients: where each keeps its servers, and what its settings mean here."""
+"""Other MCP clients: where their files are, which servers they hold, how an entry is added to them and removed."""

@@ -33,11 +33,7 @@ class FileOnDisk:
 
     @property
     def text(self) -> str:
-        """Its text, empty when there is no file.
-
-        Raises:
-            ConfigError: It is not UTF-8.
-        """
+        """Its text, empty when there is no file; raises ConfigError if it is not UTF-8."""
         try:
             return (self.data or b"").decode()
         except UnicodeDecodeError as error:
@@ -51,7 +47,7 @@ class FileOnDisk:
             ConfigError: It has changed meanwhile, or cannot be written; then nothing was changed.
         """
         if read_from_disk(self.path).data != self.data:
-            raise ConfigError("it was changed meanwhile, by the client perhaps", file=self.path, hint="try again")
+            raise ConfigError("it has just changed, perhaps by the client", file=self.path, hint="try again")
         try:
             if data is None:
                 self.real.unlink(missing_ok=True)

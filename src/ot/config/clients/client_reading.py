@@ -68,11 +68,7 @@ def read_json(data: bytes) -> dict[str, Any]:
 
 
 def read_file(client: Client, data: bytes, place: ClientFile, around: Surroundings) -> FoundInFile:
-    """Return what *data*, the file of *client* at *place*, says.
-
-    Raises:
-        ValueError: It cannot be understood.
-    """
+    """Parse *data*, the file of *client* at *place*; raise ValueError if it cannot be understood."""
     toml = place.file.suffix == ".toml"
     content = tomllib.loads(data.decode("utf-8-sig")) if toml else read_json(data)
     local = table(_at(content, client.projects).get(str(around.cwd))) if client.projects else {}
@@ -110,13 +106,13 @@ def _read_texts(content: Mapping[str, Any], key: str) -> list[str]:
 
 
 def value_at(content: Mapping[str, Any], key: str) -> Any:
-    """Return what is at *key*, which names the way to it with dots."""
+    """Return the value at the dotted path *key*."""
     above, _, last = key.rpartition(".")
     return (_at(content, above) if above else content).get(last)
 
 
 def read_server(client: Client, name: str, given: Any, place: ClientFile, around: Surroundings) -> FoundServer:
-    """Return what OneTool would write for the server that *client* keeps as *given*."""
+    """Return OneTool's settings for the server that *client* keeps as *given*."""
     entry = client.adapted(table(given))
     if client.no_command and not entry.get("command") and not entry.get("url"):
         return FoundServer(name, place, skipped=client.no_command, original=name)
@@ -154,7 +150,7 @@ def _find_ignored(client: Client, content: Mapping[str, Any], place: ClientFile)
 
 
 def _permissions(content: Mapping[str, Any], place: ClientFile) -> FoundInFile:
-    """Return what settings allow; those of a repository can be committed, settings.local.json too, and only deny."""
+    """Return the permissions of settings; a repository's, even in settings.local.json, can only deny."""
     given = table(content.get("permissions"))
     named = [
         (rule, PERMISSION.fullmatch(text)) for rule in get_args(PolicyRule.__value__) for text in texts(given.get(rule))

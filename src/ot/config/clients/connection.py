@@ -165,7 +165,7 @@ def _with_entries(
 
 
 def own_name_in(client: Client, listed: ServerList, likely: str = NAME) -> str:
-    """Return what OneTool is called in a client's list, *likely* if that is it; nothing when it is not in the list."""
+    """Return OneTool's name in a client's list, preferring *likely*; nothing if it is not in the list."""
     own = [name for name, entry in listed.servers.items() if is_onetool(client.adapted(table(entry)))]
     return likely if likely in own else own[0] if own else ""
 

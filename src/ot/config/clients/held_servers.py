@@ -24,7 +24,7 @@ class HeldServers:
 def find_held_servers(
     client: Client, listed: ServerList, around: Surroundings, paths: Paths, *, private: bool = False
 ) -> HeldServers:
-    """Return which servers in a client's own list the user's configuration has too.
+    """Return the servers in a client's own list that the user's configuration has too.
 
     They are the same only when they would be started, or addressed, in the same way. A *private* list is that of the
     working directory alone.

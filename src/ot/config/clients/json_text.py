@@ -49,11 +49,7 @@ class JsonText:
     """The text of a JSON file with comments and final commas; every change gives a new one."""
 
     def __init__(self, text: str) -> None:
-        """Read *text*.
-
-        Raises:
-            ValueError: It holds no JSON object; a ``JSONDecodeError`` knows the line.
-        """
+        """Read *text*, or raise ValueError if it holds no JSON object; a ``JSONDecodeError`` knows the line."""
         self.text = text
         self.data = read_json(text.encode())
         self._newline = "\r\n" if "\r\n" in text else "\n"
@@ -202,7 +198,7 @@ class JsonText:
 
 
 def _gap(text: str, at: int) -> int:
-    """Return where the blanks and comments that begin at *at* end."""
+    """Return the end of the blanks and comments that begin at *at*."""
     found = GAP.match(text, at)
     return found.end() if found else at
 

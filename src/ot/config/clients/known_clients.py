@@ -60,7 +60,7 @@ class Client:
     """What makes the client read its file again."""
 
     def places(self, around: Surroundings) -> tuple[ClientFile, ...]:
-        """Return where its files are, whether or not they exist."""
+        """Return the paths of its files, whether or not they exist."""
         return tuple(self._place(path, key, around) for path, key in self.files.items())
 
     def own_file(self, around: Surroundings) -> ClientFile:

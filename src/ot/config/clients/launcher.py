@@ -33,14 +33,10 @@ def launch_command(argv0: str, prefix: Path, environ: Mapping[str, str]) -> tupl
     # As it was called: the link that `uv tool install` makes outlives the environment behind it.
     if called.parent.name and called.stem in OURSELVES and called.is_file():
         return (str(called.absolute()), "serve")
-    beside = shutil.which("onetool", path=str(_scripts(prefix)))
+    beside = shutil.which("onetool", path=sysconfig.get_path("scripts", vars={"base": str(prefix)}))
     if found := beside or shutil.which("onetool", path=environ.get("PATH")):
         return (str(Path(found).absolute()), "serve")
     raise ConfigError("the command 'onetool' was not found", hint="install OneTool with 'uv tool install'")
-
-
-def _scripts(prefix: Path) -> Path:
-    return Path(sysconfig.get_path("scripts", vars={"base": str(prefix)}))
 
 
 def _lasting_uvx(prefix: Path, environ: Mapping[str, str]) -> str:
@@ -55,7 +51,7 @@ def _lasting_uvx(prefix: Path, environ: Mapping[str, str]) -> str:
 
 
 def _requirement() -> str:
-    """Return what uvx is asked for: the package by its name, or where it was installed from."""
+    """Return the requirement for uvx: the package's name, or where it was installed from."""
     try:
         text = distribution(PACKAGE).read_text("direct_url.json")
     except PackageNotFoundError:

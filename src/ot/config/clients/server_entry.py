@@ -89,7 +89,7 @@ class FoundServer:
 def entry_of(
     name: str, given: Mapping[str, Any], place: ClientFile, around: Surroundings, known: frozenset[str]
 ) -> FoundServer:
-    """Return what OneTool would write for a server that a client keeps as *given*, of which it has the keys *known*."""
+    """Return OneTool's settings for a server that a client keeps as *given*, with the keys *known*."""
     return _Taking(own_name(name), place, around).server(name, dict(given), known)
 
 
@@ -102,7 +102,7 @@ def own_name(name: str) -> str:
 
 
 def why_taken(name: str, packs: Mapping[str, str]) -> str:
-    """Return what a program means by *name* already: one of *packs*, or a module; nothing where it is free."""
+    """Return what *name* already means in a program: one of *packs*, or a module; nothing if it is free."""
     return packs.get(name, "") or ("a module of Python" if name in sys.stdlib_module_names else "")
 
 
@@ -113,7 +113,7 @@ def free_name(name: str, packs: Mapping[str, str]) -> str:
 
 
 def name_of_same(server: FoundServer, servers: Mapping[str, Any], secrets: Mapping[str, str]) -> str:
-    """Return what *server* is called among *servers*, which have these *secrets*; nothing where it is none of them."""
+    """Return the name of *server* among *servers*, which have these *secrets*; nothing if it is not there."""
     entry = fill_in(server.entry, {**secrets, **server.secrets})
 
     def unlikely(name: str) -> tuple[bool, bool, bool]:

@@ -84,7 +84,7 @@ class ServerNames:
 def plan_of(
     names: Iterable[str], around: Surroundings, here: Mapping[Scope, Configured], called: ServerNames | None = None
 ) -> Plan:
-    """Return what the clients called *names* have to give to the configurations that are *here*.
+    """Plan what to take over from the clients *names* into the configurations that are *here*.
 
     Where the project's is not among them, all that is the user's own goes to the user's.
     """
@@ -263,7 +263,7 @@ def _patterns(
 
 
 def _find_meant(rule: FoundRule, servers: Collection[FoundServer], known: Collection[str]) -> list[str]:
-    """Return what the servers that *rule* is about are called here; none where they are not here."""
+    """Return the names here of the servers that *rule* is about."""
     name, client = own_name(rule.server), rule.place.client
     here = [server for server in servers if server.held_as or not server.skipped]
     of_client = [server for server in here if server.client == client and own_name(server.original) == name]
@@ -276,6 +276,6 @@ def _find_meant(rule: FoundRule, servers: Collection[FoundServer], known: Collec
 
 
 def _tool_name(tool: str) -> str:
-    """Return what a tool, or a pattern of tools, is called in its pack."""
+    """Return the name of a tool, or of a pattern of tools, in its pack."""
     name = re.sub(r"[^\w*]", "_", tool)
     return f"_{name}" if name[:1].isdigit() else f"{name}_" if keyword.iskeyword(name) else name

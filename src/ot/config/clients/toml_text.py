@@ -39,11 +39,7 @@ class TomlText:
     """The text of a TOML file; every change gives a new one."""
 
     def __init__(self, text: str) -> None:
-        """Read *text*.
-
-        Raises:
-            ValueError: It is malformed; the message names the line.
-        """
+        """Read *text*, or raise ValueError if it is malformed; the message names the line."""
         self.text = text
         self.data: dict[str, Any] = tomllib.loads(text.removeprefix("\ufeff"))
         self._newline = "\r\n" if "\r\n" in text else "\n"

@@ -1,0 +1,1 @@
+"""The backend protocol, and the backends that need no other process."""

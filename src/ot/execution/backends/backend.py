@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from ot.config.models import Limits
 from ot.errors import DataTooLarge, ResultTooLarge
 from ot.execution.call_context import CallContext
+from ot.registry.saved_programs import EnteredProgram
 from ot.registry.tool import Tool
 from ot.values.parts import Unread
 from ot.values.plain import plain_data
@@ -23,7 +24,7 @@ class Backend(Protocol):
     """Carries out calls; knows nothing about who asked."""
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
-        """Return when *tool* can be called; installing or starting something first has separate deadlines."""
+        """Make *tool* callable; installing or starting something first has separate deadlines."""
         ...
 
     async def call(self, tool: Tool, arguments: dict[str, Any], context: CallContext) -> Any:
@@ -55,7 +56,7 @@ class Begun(Protocol):
         ...
 
     def exception(self) -> BaseException | None:
-        """Return what the call raised."""
+        """Return the exception that the call raised."""
         ...
 
     def add_done_callback(self, told: Callable[[Any], object], /) -> None:
@@ -92,6 +93,8 @@ class Border:
         Raises:
             ToolError: It is no plain data, or too large; the text says how to read what was stored.
         """
+        if isinstance(value, EnteredProgram):  # no value, but what the engine is to run
+            return value, 0
         most, parts = self.limits.value_bytes, self.limits.value_parts
         try:
             if isinstance(value, Unread):

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_THREADS = 64
+THREADS_OF_ONE = 4
+"""Of one person on a server of several: threads of one interpreter hold each other up, and the event loop with them."""
 MAX_ABANDONED = 32
 """Threads of cancelled calls cannot be stopped; above this many, calls are refused until some have ended."""
 IDLE_SECONDS = 10.0
@@ -49,6 +51,7 @@ class InProcessBackend:
         bound: Mapping[str, Callable[..., Any]] | None = None,
         heavy: Callable[[], HeavyCalls] | None = None,
         hand_over: HandOver | None = None,
+        threads: int | None = None,
     ) -> None:
         """Run tools under ``contexts(pack, call)``; *bound* holds live functions by target, others are imported.
 
@@ -64,14 +67,10 @@ class InProcessBackend:
         """What helpers carry out, by the tool whose work it is."""
         self._in_threads: dict[str, Callable[..., Any]] = {}
         """The functions that run in a thread, with nothing to be done around them."""
-        self._threads = _Threads()
+        self._threads = _Threads(MAX_THREADS if threads is None else threads)
 
     async def prepare(self, tool: Tool, context: CallContext) -> None:
-        """Import the pack of *tool*, at its first call.
-
-        Raises:
-            ToolUnavailable: It cannot be imported.
-        """
+        """Import the pack of *tool*, at its first call; raise ToolUnavailable if that fails."""
         if tool.target not in self._functions:
             function, away = await anyio.to_thread.run_sync(_import_function, tool, abandon_on_cancel=True)
             if away is not None and self._hand_over:
@@ -165,9 +164,9 @@ class InProcessBackend:
 class _Threads:
     """Has the calls of one backend carried out in threads: one wake-up there, and one back for all that have ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
         self.abandoned: set[_ThreadedCall] = set()
-        self._free = MAX_THREADS
+        self._free = threads
         self._waiting: deque[_ThreadedCall] = deque()
         self._ended: deque[_ThreadedCall] = deque()
         self._is_told = False
@@ -185,7 +184,7 @@ class _Threads:
         return call
 
     async def call(self, tool: Tool, work: Callable[[], Any], around: ToolContext) -> Any:
-        """Return what *work* comes to in a thread."""
+        """Return the result of *work* in a thread."""
         call, ended = self.begin(tool, work, around), asyncio.get_running_loop().create_future()
         call.add_done_callback(lambda _: None if ended.done() else ended.set_result(None))
         try:
@@ -209,7 +208,7 @@ class _Threads:
             self._is_told = True
             try:
                 call.get_loop().call_soon_threadsafe(self._take_ended)
-            except RuntimeError:  # nobody waits for this one any more: its event loop is closed
+            except RuntimeError:  # nobody waits for this one: its event loop is closed
                 self._is_told = False
 
     def _take_ended(self) -> None:
@@ -363,7 +362,7 @@ async def _run_guarded(tool: Tool, work: Callable[[], Awaitable[Any]]) -> Any:
     try:
         return await work()
     except asyncio.CancelledError as error:
-        # A tool may raise it though nobody cancelled the call: passed on, the run would end without a reply.
+        # A tool may raise it without a cancellation: passed on, it would end the run without a reply.
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise

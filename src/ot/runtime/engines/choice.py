@@ -37,7 +37,7 @@ class EngineNews:
         return EngineNews(self.number + 1, text, is_good)
 
     def since(self, told: int) -> str:
-        """Return what is new to one who was *told* that many; who heard nothing bad needs no good news."""
+        """Return the news for a caller who was *told* that many; without bad news before, good news is left out."""
         return self.text if told < self.number and (told or not self.is_good) else ""
 
 
@@ -146,11 +146,7 @@ class EngineChoice:
         return ExactEngine(require_layers=layers, packages=packages, sessions=self._sessions, **self._pool())
 
     async def _have_packages(self) -> None:
-        """Return when the engine has its packages; the first who asks begins it, and nobody who leaves stops it.
-
-        Raises:
-            EngineUnavailable: They are unavailable.
-        """
+        """Wait for the packages or raise EngineUnavailable; the first caller starts it, and leaving ends nothing."""
         if self._packages is None or not isinstance(await self.choose(), ExactEngine):
             return
         if self._adding is None or (self._adding.done() and self._adding.exception()):
@@ -192,7 +188,7 @@ class EngineChoice:
             logger.warning("%s", error)
 
     def refuse(self, program: Program, reach: Reach) -> None:
-        """Return when the engine can run *program*; before the choice ``run`` looks.
+        """Check that the engine can run *program*; before the choice ``run`` looks.
 
         Raises:
             NotSupported: It cannot.
@@ -201,11 +197,7 @@ class EngineChoice:
             self._chosen.refuse(program, reach)
 
     async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> Outcome:
-        """Return the program's outcome.
-
-        Raises:
-            RunError: It ended without one.
-        """
+        """Return the program's outcome; raise RunError if it ended without one."""
         if self._chosen is None:
             (await self.choose()).refuse(program, reach)
         if self._packages and imports_packages(program):
@@ -222,7 +214,7 @@ class EngineChoice:
         return await (await self.choose()).open_session()
 
     async def health(self) -> EngineHealth:
-        """Return how the engine is, and why it is not the exact one."""
+        """Return the engine's health, and why it is not the exact one."""
         health = await (await self.choose()).health()
         if not self._why_not:
             return health
@@ -262,19 +254,11 @@ class EngineShare:
         return self._engine.name
 
     def refuse(self, program: Program, reach: Reach) -> None:
-        """Return when the engine can run *program* faithfully.
-
-        Raises:
-            NotSupported: It cannot; nothing has run.
-        """
+        """Check that the engine can run *program* faithfully; raise NotSupported, and run nothing, if not."""
         self._engine.refuse(program, reach)
 
     async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> Outcome:
-        """Return the program's outcome, once this client has a place for it.
-
-        Raises:
-            RunError: It ended without one.
-        """
+        """Return the program's outcome, once this client has a place for it, or raise RunError."""
         try:
             async with deadline.timeout(self._queue_seconds):
                 await self._places.acquire()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ot.config.models import Limits
 from ot.errors import EngineCrashed
 from ot.execution.deadline import Deadline
+from ot.registry.saved_programs import SavedProgram
+from ot.runtime.engines.given_time import GivenTime
 from ot.runtime.program import Program
 from ot.values.jsonable import Describe, describe_type
 
@@ -55,23 +57,44 @@ class Missing:
     """An attribute that a pack does not have; a call of it fails with the list of what it has."""
 
 
+type Place = tuple[str, int]
+"""The name of a saved program, and a line of its text."""
+
+
 class Reach(Protocol):
     """Everything a program can reach: packs by name, their members, and calls through the door."""
+
+    @property
+    def given(self) -> GivenTime | None:
+        """The clock and the seed of a program that is recorded or replayed; others have those of the machine."""
+        ...
 
     def has_pack(self, name: str) -> bool:
         """Return whether *name* is a pack."""
         ...
 
     def member(self, pack: str, name: str) -> Function | Constant | Missing:
-        """Return what ``pack.name`` is."""
+        """Return the member ``pack.name``."""
+        ...
+
+    def saved(self, name: str) -> SavedProgram | None:
+        """Return the saved program that the pack *name* is, if it is one that can be used."""
         ...
 
     async def call(
-        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
+        self,
+        pack: str,
+        name: str,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        *,
+        line: int | None = None,
+        inside: Place | None = None,
     ) -> Any:
         """Return the value of a tool call; raise ToolError, or RunError when the run itself must end.
 
-        *line* is the call's line in the program, if the engine knows it.
+        *line* is the call's line in the program, if the engine knows it, and *inside* the place in the saved program
+        that makes it. For a saved program's tool it is the EnteredProgram that the engine is to run now.
         """
         ...
 
@@ -127,7 +150,7 @@ class Engine(Protocol):
         ...
 
     def refuse(self, program: Program, reach: Reach) -> None:
-        """Return when the engine can run *program* faithfully.
+        """Check that the engine can run *program* faithfully.
 
         Raises:
             NotSupported: It cannot; nothing has run.
@@ -153,38 +176,3 @@ class Engine(Protocol):
     async def aclose(self) -> None:
         """End everything that the engine started."""
         ...
-
-
-class PrintCapture:
-    """A print callback that keeps the first bytes and counts the rest."""
-
-    def __init__(self, max_bytes: int, note: Callable[[str], None] = lambda text: None) -> None:
-        """Keep at most *max_bytes*; *note* is told at once of what is kept."""
-        self._left = max_bytes
-        self._note = note
-        self._parts: list[str] = []
-        self._dropped = 0
-
-    def __call__(self, stream: str, text: str) -> None:
-        """Take what was printed; standard error counts as print, too."""
-        # Once something was dropped nothing more is kept: what is shown has no hole in it.
-        kept = "" if self._dropped else _first_bytes(text, self._left)
-        if kept:
-            self._parts.append(kept)
-            self._left -= len(kept.encode(errors="replace"))
-            self._note(kept)
-        self._dropped += len(text) - len(kept)
-
-    def drop(self, characters: int) -> None:
-        """Count what was printed and not even sent."""
-        self._dropped += characters
-
-    def text(self) -> str:
-        """Return what was kept, marked when something was dropped."""
-        printed = "".join(self._parts)
-        return printed + f"\n[print output truncated: {self._dropped:,} more characters]" if self._dropped else printed
-
-
-def _first_bytes(text: str, most: int) -> str:
-    encoded = text[:most].encode(errors="replace")
-    return text[:most] if len(encoded) <= most else encoded[:most].decode(errors="ignore")

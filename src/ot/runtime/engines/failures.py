@@ -36,7 +36,7 @@ BUILTIN: dict[type[OneToolError], type[Exception]] = {
 
 
 BY_NAME: dict[str, type[Exception]] = {ResultNotFound.__name__: LookupError, ResultExpired.__name__: LookupError}
-"""Errors of ours that a tool raises, whose message says it all."""
+"""OneTool's own errors that a tool may raise; their message is complete."""
 
 
 def builtin_exception(error: OneToolError) -> Exception:

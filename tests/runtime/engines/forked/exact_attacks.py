@@ -106,15 +106,18 @@ RANDOM = "import random, uuid\n[random.random(), str(uuid.uuid4())]"
 class NoPacks:
     """A reach of nothing."""
 
+    given = None
+
     def has_pack(self, name: str) -> bool:
         return False
 
     def member(self, pack: str, name: str) -> Function | Constant | Missing:
         return Missing()
 
-    async def call(
-        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
-    ) -> Any:
+    def saved(self, name: str) -> None:
+        return None
+
+    async def call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], **places: object) -> Any:
         raise AssertionError("there is nothing to call")
 
     async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
@@ -156,9 +159,7 @@ class OnePack(NoPacks):
     def member(self, pack: str, name: str) -> Function | Constant | Missing:
         return Function() if (pack, name) in TOOLS else Missing()
 
-    async def call(
-        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
-    ) -> Any:
+    async def call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], **places: object) -> Any:
         if (pack, name) not in TOOLS:
             raise UnknownTool(pack, name, [f"tool_{number}" for number in range(100)])
         if not all(type(value) in PLAIN for value in (*args, *kwargs.values())):

@@ -28,6 +28,8 @@ PROGRAMS = [
 class Taker:
     """A pack that takes anything."""
 
+    given = None
+
     def has_pack(self, name: str) -> bool:
         """Return whether it is the one pack."""
         return name == "t"
@@ -36,6 +38,9 @@ class Taker:
         """Return that everything can be called."""
         return Function()
 
+    def saved(self, name: str) -> None:
+        """Return nothing: there are none."""
+
     async def file(self, step: str, arguments: Mapping[str, Any]) -> Any:
         """Refuse: there are none."""
         raise ToolFailed(f"file.{step}", "PermissionError", "there are no files here")
@@ -43,9 +48,7 @@ class Taker:
     def note_print(self, text: str) -> None:
         """Drop it."""
 
-    async def call(
-        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
-    ) -> Any:
+    async def call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], **places: object) -> Any:
         """Say how much came."""
         return len(args[0])
 

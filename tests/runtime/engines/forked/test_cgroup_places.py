@@ -112,7 +112,7 @@ def test_the_root_that_a_container_sees_is_its_own(tmp_path: Path) -> None:
     assert [place.directory for place in own_places(machine.proc).found] == [pids]
 
 
-def test_a_group_outside_of_what_is_mounted_is_none(tmp_path: Path) -> None:
+def test_a_control_group_outside_the_mount_is_ignored(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "5:pids:/elsewhere\n")
     machine.mount("pids", "pids", root="/docker/1f")
     found = own_places(machine.proc)

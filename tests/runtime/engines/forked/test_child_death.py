@@ -18,13 +18,12 @@ import psutil
 import pytest
 import scarce_memory
 
-from mcp_wire import process_stat
 from no_files import NoFiles
 from ot.cli.terminal.event_loop import new_runner
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, RunError
 from ot.execution.deadline import Deadline
-from ot.runtime.engines.engine import Constant, Function, Missing, StillbornRun
+from ot.runtime.engines.engine import StillbornRun
 from ot.runtime.engines.forked.exact import ExactEngine
 from ot.runtime.engines.forked.forked_run import AnswerTurns, ForkedRun
 from ot.runtime.engines.forked.jail.channel import Room
@@ -33,6 +32,7 @@ from ot.runtime.engines.forked.ready_children import ReadyChildren
 from ot.runtime.engines.forked.trusted import TrustedEngine
 from ot.runtime.engines.forked.zygote_process import ZygoteProcess
 from ot.runtime.program import parse_program
+from server_process import process_stat
 
 LOOPS = pytest.mark.parametrize("runner_of", [asyncio.Runner, new_runner], ids=["asyncio", "uvloop"])
 ROOM = Room(64 << 20, 60)
@@ -48,17 +48,7 @@ class Calls(NoFiles):
         self.called = asyncio.Event()
         self.times = 0
 
-    def has_pack(self, name: str) -> bool:
-        """Return whether it is the one pack."""
-        return name == "t"
-
-    def member(self, pack: str, name: str) -> Function | Constant | Missing:
-        """Return that everything can be called."""
-        return Function()
-
-    async def call(
-        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
-    ) -> Any:
+    async def call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], **places: object) -> Any:
         """Wait for ever."""
         self.times += 1
         self.called.set()

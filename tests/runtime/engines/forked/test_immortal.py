@@ -86,7 +86,7 @@ def test_what_was_made_immortal_is_counted_no_more_and_works_as_before() -> None
 
 @pytest.mark.anyio
 @pytest.mark.skipif(bool(ExactEngine.missing_here()), reason=ExactEngine.missing_here() or "it is here")
-async def test_children_of_a_zygote_count_nothing_of_its_own_even_when_it_never_rests_to_get_warm() -> None:
+async def test_objects_made_before_a_fork_are_immortal_in_a_busy_zygote_too() -> None:
     program = parse_program("import sys\nsys.getrefcount(sys.modules) == sys.getrefcount(None)")
     engine, end = ExactEngine(), time.monotonic() + 30
     try:

@@ -60,7 +60,7 @@ def test_threads_of_the_users_other_programs_are_counted_in() -> None:
     assert before is not None
     assert before > MAX_THREADS_BESIDE
     ends = threading.Event()
-    threads = [threading.Thread(target=ends.wait) for _ in range(50)]
+    threads = [threading.Thread(target=ends.wait) for _ in range(200)]
     for thread in threads:
         thread.start()
     after = most_threads_beside()
@@ -68,7 +68,7 @@ def test_threads_of_the_users_other_programs_are_counted_in() -> None:
     for thread in threads:
         thread.join()
     assert after is not None
-    assert after >= before + 25  # other processes may end meanwhile
+    assert after >= before + 100  # other processes may end meanwhile
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")

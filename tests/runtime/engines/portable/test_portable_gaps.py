@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from no_files import NoFiles
 from ot.config.models import Limits
 from ot.errors import Gap, ProgramFailed, ToolFailed
-from ot.runtime.engines.engine import Function
 from ot.runtime.engines.portable.gaps import find_gaps
 from ot.runtime.engines.portable.gaps.library import BUILTINS, INSTEAD_OF_MODULE
 from ot.runtime.engines.portable.gaps.rules import MODULES
@@ -31,15 +30,9 @@ PACKS = frozenset({"web", "deepl"})
 class Packs(NoFiles):
     """A reach of packs whose tools all fail with the message that they are given."""
 
-    def has_pack(self, name: str) -> bool:
-        return name in PACKS
+    packs = PACKS
 
-    def member(self, pack: str, name: str) -> Function:
-        return Function()
-
-    async def call(
-        self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, line: int | None = None
-    ) -> Any:
+    async def call(self, pack: str, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], **places: object) -> Any:
         raise ToolFailed(f"{pack}.{name}", "AttributeError", kwargs["message"])
 
 

@@ -1,0 +1,1 @@
+"""The plugin's commands: ``chat`` and ``listen``."""

@@ -111,7 +111,7 @@ def history_in(text: str, provider: str) -> list[Mapping[str, Any]]:
     except (ValueError, TypeError, KeyError):
         raise ChatError("the file is not a kept conversation") from None
     if other != provider:
-        raise ChatError(f"it was held with {other}: start onetool chat --provider {other}")
+        raise ChatError(f"this conversation used {other}: continue it with onetool chat --provider {other}")
     messages = cast("list[Any]", history) if isinstance(history, list) else list[Any]([None])
     if not all(isinstance(message, dict) and {"role", "content"} <= message.keys() for message in messages):
         raise ChatError("the file is not a kept conversation")

@@ -98,7 +98,7 @@ class ChatRoom:
         await before.aclose()
 
     def facts(self) -> dict[str, Any]:
-        """Return what is to be known of the conversation so far."""
+        """Return facts about the conversation so far."""
         usage = self.conversation.usage
         tokens = {"input_tokens": usage.input, "output_tokens": usage.output}
         return {"model": self.conversation.client.model, "calls": self._calls.calls, "usage": tokens}
@@ -111,7 +111,7 @@ class ChatRoom:
 
 
 def _system(app: Workspace, with_packs: bool) -> str:
-    """Return what a model is told where the settings say nothing: where it is, and what its tools are."""
+    """Return the default system prompt: where the model is, and what its tools are."""
     told = f"Today is {date.today():%A, %d %B %Y}. The working directory is {app.paths.cwd}."
     tools = (
         "Use your tools where they help."

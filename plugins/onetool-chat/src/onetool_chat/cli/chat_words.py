@@ -21,7 +21,7 @@ class ChatWords:
         self._in_code = False
 
     def take(self, text: str) -> str:
-        """Return what can be shown, now that *text* has come."""
+        """Return what can be shown after *text* has arrived."""
         parts = PARTS.findall(self._held + text)
         self._held = parts.pop() if parts and parts[-1] != "\n" else ""
         return "".join(map(self._place, parts))

@@ -16,7 +16,7 @@ LOOK_SECONDS = 0.2
 
 
 def question_reader(runner: asyncio.Runner, history: Path) -> Callable[[], str]:
-    """Return what reads the next question: one of several lines, pasted or typed, where the library is there.
+    """Return a function that reads the next question, which may have several lines if the library is installed.
 
     Each call raises as ``prompt_line``.
     """

@@ -1,0 +1,1 @@
+"""Programs run by CPython in children of a warm interpreter: the exact engine and the trusted one."""

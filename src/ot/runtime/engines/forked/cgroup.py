@@ -95,7 +95,7 @@ class JailGroup:
         return (SHELL, "-c", JOIN, "join", *files, "--", *argv) if files else tuple(argv)
 
     def report(self, pid: int) -> GroupReport:
-        """Return what limits the process: it says itself which groups it is in."""
+        """Return the limits of the process, which itself says which groups it is in."""
         inside = text_of(Path(f"/proc/{pid}/cgroup")).splitlines()
         held: list[str] = []
         why_not = dict(self._why_not)
@@ -149,7 +149,7 @@ class JailGroup:
 
 
 def most_memory(own: Path) -> int:
-    """Return how much of the machine, or of what the server's own group may use, programs get at most."""
+    """Return the most memory for programs, of the machine's or of the server's own group."""
     found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for group in (own, *own.parents):
         found += [int(text) for text in [text_of(group / "memory.max").strip()] if text.isdigit()]
@@ -195,11 +195,7 @@ GONE_SECONDS = 2.0
 
 
 def make_group(place: GroupPlace) -> Path:
-    """Return a new group at *place*, with its controllers.
-
-    Raises:
-        OSError: It cannot be made.
-    """
+    """Return a new group at *place*, with its controllers; raise OSError if it cannot be made."""
     sweep(place.directory)
     if place.unified:
         _enable(place)
@@ -208,7 +204,7 @@ def make_group(place: GroupPlace) -> Path:
         with contextlib.suppress(FileExistsError):
             group.mkdir()
             return group
-    raise AssertionError("numbers do not end")
+    raise AssertionError("unreachable: the counter is exhausted")
 
 
 def remove_group(group: Path, place: GroupPlace) -> bool:
@@ -242,7 +238,7 @@ def get_start_time(pid: int) -> int:
 
 
 def _status(pid: int) -> list[str]:
-    """Return what the kernel tells of a process after its name, which may have any characters."""
+    """Return the kernel's data on a process after its name, which may contain any character."""
     text = text_of(Path(f"/proc/{pid}/stat"))
     return text.rpartition(")")[2].split() if text else ["-1"] * 20
 
@@ -426,7 +422,7 @@ def _plain(path: str) -> str:
 
 
 def text_of(path: Path) -> str:
-    """Return what a file of the kernel's says, or nothing where it says nothing to us."""
+    """Return the text of a kernel file, or nothing if it cannot be read."""
     try:
         return path.read_text()
     except OSError:

@@ -130,7 +130,7 @@ class Child(asyncio.Protocol):
         return True
 
     def cpu_seconds(self) -> float:
-        """Return how long the child has computed, or nothing known of a dead one."""
+        """Return the child's processor time, or None for a dead one."""
         try:
             return time.clock_gettime((~self.pid << 3) | 2)  # the clock of a process, as clock_getcpuclockid() says
         except OSError:
@@ -194,7 +194,7 @@ class Child(asyncio.Protocol):
             del self._buffer[: HEADER.size + size]
             self._received(number, payload)
         if self._received is None and self._buffer:
-            # Nobody reads any more: what it still says must not pile up here.
+            # Nobody reads any more: further output must not pile up here.
             self.kill()
         return None
 
@@ -246,4 +246,4 @@ def _pid_of(pidfd: int) -> int:
     for line in found.splitlines():
         if line.startswith(b"Pid:"):
             return int(line.split()[1])
-    raise EngineCrashed("the kernel does not tell which process was handed over")
+    raise EngineCrashed("the kernel did not say which process was handed over")

@@ -84,7 +84,7 @@ class ExactEngine(ForkedEngine):
 
 
 def require(layers: Collection[str], found: JailReport) -> None:
-    """Return when each of *layers* holds.
+    """Check that each of *layers* holds.
 
     Raises:
         EngineCrashed: One does not; the text says which, why, and how to have it.
@@ -100,7 +100,7 @@ def require(layers: Collection[str], found: JailReport) -> None:
 
 
 def _state(group: GroupReport) -> str:
-    """Return what a control group limits: all that the layer needs, a part of it, or nothing."""
+    """Return whether a control group limits all that the layer needs, a part of it, or nothing."""
     if not group.held:
         return "off"
     return f"{'in part' if group.missing else 'on'}: {', '.join(group.held)}"

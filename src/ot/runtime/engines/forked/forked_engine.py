@@ -43,11 +43,7 @@ class ForkedEngine:
         self._children.spawn()
 
     async def open(self) -> JailReport:
-        """Return what the zygote found out about its jail.
-
-        Raises:
-            EngineCrashed: It cannot be started.
-        """
+        """Start the zygote and return its report on the jail; raise EngineCrashed if it cannot be started."""
         return await self._children.open()
 
     async def start(self, limits: Limits) -> None:
@@ -59,11 +55,7 @@ class ForkedEngine:
         """Refuse nothing: it is CPython."""
 
     async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> Outcome:
-        """Return the program's outcome.
-
-        Raises:
-            RunError: It ended without one.
-        """
+        """Return the program's outcome; raise RunError if it ended without one."""
         for _ in range(self._ready + 1):
             # Every child that waited may have died meanwhile.
             with contextlib.suppress(StillbornRun):
@@ -85,12 +77,12 @@ class ForkedEngine:
         return ForkedSession(self._children, self._turns)
 
     async def health(self) -> EngineHealth:
-        """Return how many runs there are, and what holds them."""
+        """Return the number of runs, and the layers that hold them."""
         counted = {"running": self._children.running, "ready": self._children.waiting}
         return EngineHealth(self.name, "ok", {**self.details(), **counted})
 
     def details(self) -> dict[str, Any]:
-        """Return what is to be known beside the runs."""
+        """Return further facts besides the runs."""
         return {"python": platform.python_version()}
 
     @property
@@ -133,11 +125,7 @@ class ForkedSession:
         return self._why
 
     async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> Outcome:
-        """Return the program's outcome.
-
-        Raises:
-            RunError: It ended without one.
-        """
+        """Return the program's outcome; raise RunError if it ended without one."""
         self._runs += 1
         run = ForkedRun(program, reach, limits, deadline, self._turns, keep=self._runs)
         try:

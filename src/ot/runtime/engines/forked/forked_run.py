@@ -18,7 +18,8 @@ from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.backends.backend import eager_task
 from ot.execution.deadline import Deadline
-from ot.runtime.engines.engine import Constant, Function, Outcome, PrintCapture, Reach, StillbornRun
+from ot.registry.saved_programs import EnteredProgram
+from ot.runtime.engines.engine import Constant, Function, Outcome, Place, Reach, StillbornRun
 from ot.runtime.engines.failures import await_hint, builtin_exception, cpu_limit_error
 from ot.runtime.engines.forked.child_process import Child, Death
 from ot.runtime.engines.forked.jail.channel import NOTICE, largest_message
@@ -30,11 +31,16 @@ from ot.runtime.engines.forked.messages import (
     file_answer,
     read_in_thread,
     read_notice,
+    read_place,
     read_request,
     value_answer,
 )
+from ot.runtime.engines.given_time import call_as_task
+from ot.runtime.engines.saved_calls import packs_in, read_saved
+from ot.runtime.print_capture import PrintCapture
 from ot.runtime.program import Program
 from ot.runtime.tolerances import TABLE
+from ot_sdk import tagged
 
 logger = logging.getLogger(__name__)
 
@@ -112,11 +118,7 @@ class ForkedRun:
         self._lowered = False
 
     async def drive(self, child: Child) -> Outcome:
-        """Return the outcome, within the run's clocks.
-
-        Raises:
-            RunError: The program ended without one.
-        """
+        """Return the outcome, within the run's clocks; raise RunError if the program ended without one."""
         self._child = child
         self._cpu_before = child.cpu_seconds()
         self._clock = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._check_cpu)
@@ -143,11 +145,13 @@ class ForkedRun:
 
     def _start(self) -> bytes:
         program = self.program
-        packs = [name for name in sorted(program.names) if self.reach.has_pack(name)]
+        packs = packs_in(program.names, self.reach)
         returns = {"binds": sorted(program.binds), "waits": program.waits} if program.returns else None
         more: dict[str, Any] = {"prelude": program.prelude} if program.prelude else {}
         if program.answers and not self._keep:  # in a session it is there for the next run
             more["answers"] = program.answers
+        if given := self.reach.given:
+            more["given"] = [given.start, given.seed, given.skips]
         return orjson.dumps(
             more
             | {
@@ -238,14 +242,17 @@ class ForkedRun:
         )
         return None if self._ended.done() else self._ended.set_result(outcome)
 
-    def _explain(self, kind: Any, message: Any, line: Any) -> ProgramFailed:
+    def _explain(self, kind: Any, message: Any, line: Any, place: Any = None) -> ProgramFailed:
         if type(kind) is not str or type(message) is not str:
-            raise ValueError("an error without its words")
+            raise ValueError("an error without a message")
         number, message = line if type(line) is int else None, message[:MAX_MESSAGE]
-        return ProgramFailed(kind[:100], message, number, _hint(kind, message, self.program.line(number)))
+        failed = ProgramFailed(kind[:100], message, number, _hint(kind, message, self.program.line(number)))
+        if place is not None and (saved := self.reach.saved((place := read_place(place))[0])):
+            failed.inside = saved.file.name, place[1], read_saved(saved).line(place[1])
+        return failed
 
     def _print(self, text: Any) -> None:
-        # The child itself sends nothing empty, and nothing beyond the cap: whatever does is no print of ours.
+        # The child sends nothing empty and nothing beyond the cap: such a message is not a print of its own.
         if type(text) is not str or not text or self._characters > self.limits.print_bytes:
             raise ValueError("a malformed print")
         self._characters += len(text)
@@ -299,7 +306,8 @@ class ForkedRun:
             answer = failure_answer(RuntimeError(f"the call failed in the server: {type(error).__name__}"))
         finally:
             self._let_go(payload)
-        return self._child.send(number, answer)
+        given = self.reach.given
+        return self._child.send(number, given.stamp(answer) if given else answer)
 
     def _let_go(self, payload: bytes) -> None:
         self._held -= len(payload)
@@ -307,12 +315,23 @@ class ForkedRun:
             self._child.pause(False)
 
     async def _answer_request(
-        self, pack: str, name: str, args: list[Any] | None, kwargs: dict[str, Any], line: int | None
+        self,
+        pack: str,
+        name: str,
+        args: list[Any] | None,
+        kwargs: dict[str, Any],
+        line: int | None,
+        task: int | None,
+        inside: Place | None,
     ) -> bytes:
         if pack == FILES:
             return file_answer(await self.reach.file(name, kwargs))
         if args is not None:
-            return await value_answer(await self.reach.call(pack, name, args, kwargs, line=line))
+            call = self.reach.call(pack, name, args, kwargs, line=line, inside=inside)
+            value = await (call if task is None else call_as_task(task, call))
+            if isinstance(value, EnteredProgram):
+                return _entrance(value, self.reach)
+            return await value_answer(value)
         match self.reach.member(pack, name):
             case Constant(value) if isinstance(value, PurePath):
                 return orjson.dumps({"path": str(value)})
@@ -321,7 +340,7 @@ class ForkedRun:
             case Function():
                 return b'{"function":1}'
             case _:
-                # A call of what is not there fails with the list of what is.
+                # Calling an unknown name fails with the list of known ones.
                 return await value_answer(await self.reach.call(pack, name, (), {}))
 
     async def _cancel_work(self) -> None:
@@ -359,6 +378,15 @@ def only_called(program: Program, packs: list[str]) -> dict[str, list[str]]:
             kept = called if id(node) in functions else valued
             kept.setdefault(node.value.id, set()).add(node.attr)
     return {pack: sorted(names - valued.get(pack, set())) for pack, names in called.items()}
+
+
+def _entrance(entered: EnteredProgram, reach: Reach) -> bytes:
+    """Return the answer to a call of a saved program: its text, and what it is called with."""
+    program, saved = read_saved(entered.program), entered.program
+    packs = packs_in(program.names, reach)
+    told = {"name": saved.name, "function": entered.function, "source": program.source}
+    told |= {"awaited": list(program.awaited), "packs": packs, "called": only_called(program, packs)}
+    return orjson.dumps({"saved": told, "v": tagged.encode(entered.arguments)})
 
 
 IN_MEMORY = (

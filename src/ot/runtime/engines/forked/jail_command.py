@@ -65,7 +65,7 @@ def jail_commands(control_fd: int, *, namespaces: bool = True, packages: Package
 
 
 def trusted_command(control_fd: int) -> ZygoteCommand:
-    """Return how to start a zygote without a jail, in the server's own environment."""
+    """Return the command of a zygote without a jail, in the server's own environment."""
     script = _script(_root(), control_fd, "from ot.runtime.engines.forked.jail.zygote import main")
     return ZygoteCommand((sys.executable, "-P", "-B", "-X", "utf8", "-W", "ignore", "-c", script), namespaces=False)
 
@@ -107,7 +107,8 @@ def _list_needed(python: str) -> list[str]:
 
 def _own_code() -> dict[str, Path]:
     packages = ("ot", "ot/runtime", "ot/runtime/engines", "ot/runtime/engines/forked")
-    found = {f"{package}/__init__.py": Path(_root()) / package / "__init__.py" for package in packages}
+    files = [*(f"{package}/__init__.py" for package in packages), "ot/runtime/engines/given_time.py"]
+    found = {file: Path(_root()) / file for file in files}
     return found | {"ot/runtime/engines/forked/jail": JAIL, "ot_sdk": Path(ot_sdk.__file__).parent}
 
 
@@ -154,11 +155,7 @@ class AnalysisPackages:
         self._environments = environments
 
     async def install(self) -> Packages:
-        """Return where they are, once they are there.
-
-        Raises:
-            EngineUnavailable: They cannot be installed.
-        """
+        """Install the packages and return where they are; raise EngineUnavailable if that fails."""
         dependencies = ", ".join(json.dumps(requirement) for requirement in self.requirements)
         lines = ("/// script", f'requires-python = "=={VERSION}.*"', f"dependencies = [{dependencies}]", "///")
         header = "".join(f"# {line}\n" for line in lines)

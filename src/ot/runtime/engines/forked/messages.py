@@ -11,7 +11,7 @@ import orjson
 
 from ot.errors import DataTooLarge
 from ot.nearest_names import MAX_NAME
-from ot.runtime.engines.engine import NO_VALUE
+from ot.runtime.engines.engine import NO_VALUE, Place
 from ot.values.parts import Unread, has_many_parts, holds_more
 from ot_sdk import tagged
 from ot_sdk.errors import NotPlain
@@ -31,7 +31,7 @@ MALFORMED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 FILES = "<files>"
 """Stands for the pack of a step of Python's own file functions; no pack can have that name."""
 FILE_FIRST = b'{"t":"file",'
-"""How the child writes such a message; what follows its first line is data."""
+"""How the child begins such a message; what follows its first line is data."""
 
 
 class Request(NamedTuple):
@@ -43,6 +43,10 @@ class Request(NamedTuple):
     kwargs: dict[str, Any]
     line: int | None = None
     """Where in the program it says that the call stands."""
+    task: int | None = None
+    """Which task of a program with a given time it says makes the call."""
+    inside: Place | None = None
+    """Where in a saved program it says that the call stands."""
 
 
 def read_request(payload: bytes, most_parts: int) -> Request:
@@ -68,7 +72,17 @@ def read_request(payload: bytes, most_parts: int) -> Request:
     if message["t"] != "call" or not _are_names(names):
         raise ValueError("no such request")
     line = said if type(said := message.get("l")) is int and 0 < said <= MAX_LINE else None
-    return Request(pack, name, args, dict(zip(names, values, strict=True)), line)
+    task = said if type(said := message.get("j")) is int and 0 <= said <= MAX_LINE else None
+    inside = read_place(message["i"]) if "i" in message else None
+    return Request(pack, name, args, dict(zip(names, values, strict=True)), line, task, inside)
+
+
+def read_place(said: Any) -> Place:
+    """Return the place in a saved program that a message tells; raise ValueError if it is none."""
+    name, line = said
+    if not _are_names((name,)) or type(line) is not int or not 0 < line <= MAX_LINE:
+        raise ValueError("no place in a saved program")
+    return name, line
 
 
 def _file_request(payload: bytes) -> Request:
@@ -97,7 +111,7 @@ def _are_names(names: Iterable[Any]) -> bool:
 
 
 def read_notice(payload: bytes, most_parts: int) -> tuple[dict[str, Any], Any]:
-    """Return what a message tells, and the program's value if that is in it, unread when it is large.
+    """Return the message's content, and the program's value if it has one, unread if it is large.
 
     Raises:
         ValueError: As ``read_request``.
@@ -144,12 +158,12 @@ def _raise(error: Exception) -> NoReturn:
 
 
 async def read_in_thread[T](read: Callable[[bytes], T], payload: bytes) -> Callable[[], T]:
-    """Return what gives the value that *read* made of *payload* in a thread, or raises what it raised."""
+    """Return a function that gives the value that *read* made of *payload* in a thread, or raises what it raised."""
     return await anyio.to_thread.run_sync(_tried, read, payload, abandon_on_cancel=True)
 
 
 async def value_answer(value: Any) -> bytes:
-    """Return the answer to a call that has come to *value*."""
+    """Return the answer to a call that returned *value*."""
     if type(value) is str and value.isascii():  # as most values are
         return orjson.dumps({"v": value})
     if holds_more(value, QUICK_PARTS):

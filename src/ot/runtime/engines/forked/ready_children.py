@@ -75,11 +75,7 @@ class ReadyChildren:
             self._starts.append(time.monotonic())
 
     async def open(self) -> JailReport:
-        """Return what the zygote told about its jail, once it runs.
-
-        Raises:
-            EngineCrashed: It cannot be started.
-        """
+        """Start the zygote and return its report on the jail; raise EngineCrashed if it cannot be started."""
         async with self._starting:
             if self._zygote is not None and self.locked is not None:
                 if self._zygote.alive:
@@ -190,7 +186,7 @@ class ReadyChildren:
             except EngineCrashed as error:
                 why = str(error)
                 logger.warning("no child could be forked: %s", error)
-        raise EngineCrashed(f"the engine could start no process for the program ({why}); {NOTHING_RAN}")
+        raise EngineCrashed(f"the engine could not start a process for the program ({why}); {NOTHING_RAN}")
 
     def _fill_later(self) -> None:
         if self._pausing is not None:
@@ -211,7 +207,7 @@ class ReadyChildren:
         if error := filling.exception():
             logger.warning("no child is ready: %s", error)
         else:
-            self._fill_later()  # whoever asked since it stopped was told that it was still at work
+            self._fill_later()  # callers since it stopped were told that it was still at work
 
     async def _fill(self) -> None:
         try:
@@ -237,7 +233,7 @@ class ReadyChildren:
         return True
 
     def _missing(self) -> Room | None:
-        """Return what the next child should be able to use, if one is needed beside those that are coming."""
+        """Return what the next child should be able to use, if one more is needed."""
         while self._wanted and self._wanted[0][1].done():
             self._wanted.popleft()
         if self._closed:

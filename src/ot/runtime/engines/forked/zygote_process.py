@@ -100,7 +100,7 @@ class ZygoteProcess:
     # ---------------------------------------------------------------- the start
 
     async def await_report(self) -> JailReport:
-        """Return which layers hold, once the zygote has tried them.
+        """Wait for the zygote's self-test and return the layers that hold.
 
         Raises:
             EngineCrashed: It could not be started in any way, or was killed: no reason to try a weaker way.

@@ -16,6 +16,7 @@ from ot.runtime.engines.portable.gaps import find_gaps
 from ot.runtime.engines.portable.portable_run import Memory, PortableRun, with_prelude
 from ot.runtime.engines.portable.ready_sessions import AHEAD, ReadySessions
 from ot.runtime.engines.portable.refusals import with_finished_values
+from ot.runtime.engines.portable.saved_functions import find_saved_gaps
 from ot.runtime.program import Program
 
 SUSPENSIONS_PER_CALL = 3
@@ -36,7 +37,7 @@ class PortableEngine:
         await self._sessions.prepare(_monty_limits(limits))
 
     def refuse(self, program: Program, reach: Reach) -> None:
-        """Return when Monty answers *program* as CPython would.
+        """Check that Monty answers *program* as CPython would.
 
         Raises:
             NotSupported: It lacks something, or is known to answer differently.
@@ -44,15 +45,11 @@ class PortableEngine:
         packs = [name for name in program.loads if reach.has_pack(name)]
         program = with_finished_values(program, packs)
         nodes = ast.walk(with_prelude(program)) if program.prelude else program.nodes
-        if gaps := find_gaps(nodes, packs):
+        if gaps := [*find_gaps(nodes, packs), *find_saved_gaps(program, reach)]:
             raise NotSupported(gaps, self.name)
 
     async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline | None = None) -> Outcome:
-        """Return the program's outcome.
-
-        Raises:
-            RunError: It ended without one.
-        """
+        """Return the program's outcome; raise RunError if it ended without one."""
         deadline = deadline or Deadline.after(limits.run_seconds)
         for _ in range(AHEAD + 1):
             # Every worker that waited may have died meanwhile; then nothing of the program has taken effect.
@@ -62,7 +59,7 @@ class PortableEngine:
 
     async def _run(self, run: PortableRun, limits: Limits) -> Outcome:
         try:
-            async with self._sessions.session(_monty_limits(limits), run.deadline.at) as session:
+            async with self._sessions.session(_monty_limits(limits), run.deadline.at, _policy(run.reach)) as session:
                 return await run.drive(session)
         except TimeoutError:
             raise Overloaded("all processes of the engine are busy, try again later") from None
@@ -82,6 +79,12 @@ class PortableEngine:
     async def aclose(self) -> None:
         """End all workers."""
         await self._sessions.aclose()
+
+
+def _policy(reach: Reach) -> monty.OSPolicy | None:
+    """Return the session's own clock and chance, for a program with a given time."""
+    given = reach.given
+    return {"datetime": "call_host", "random_start": {"seed": given.seed}} if given else None
 
 
 def _monty_limits(limits: Limits) -> dict[str, Any]:
@@ -112,11 +115,7 @@ class PortableSession:
         return self._why
 
     async def run(self, program: Program, reach: Reach, limits: Limits, deadline: Deadline) -> Outcome:
-        """Return the program's outcome.
-
-        Raises:
-            RunError: It ended without one.
-        """
+        """Return the program's outcome; raise RunError if it ended without one."""
         run = PortableRun(program, reach, limits, deadline, self._memory)
         why = "its last run was cancelled"
         try:

@@ -8,7 +8,7 @@ import json
 import os
 import posixpath
 import stat as modes
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -40,17 +40,17 @@ ENCODED = {"read_text": 0, "write_text": 1}
 class PortableFiles:
     """Answers for the files of one run."""
 
-    def __init__(self, reach: Reach, program: Program, most_bytes: int) -> None:
-        """Take steps by *reach*; a file that is read has at most *most_bytes*."""
+    def __init__(self, reach: Reach, program: Program, most_bytes: int, names: Collection[str] = ()) -> None:
+        """Take steps by *reach*; a file has at most *most_bytes*. The program uses *names* beside its own, too."""
         self._reach = reach
         self._source = program.source
-        self._uses = not USES.isdisjoint(program.names)
+        self._uses = not USES.isdisjoint(program.names) or not USES.isdisjoint(names)
         self._most_bytes = most_bytes
         self._cwd = ""
         self.notes: list[str] = []
 
     async def start(self) -> str | None:
-        """Return where relative paths start, for a program that may use files."""
+        """Return the start of relative paths, for a program that may use files."""
         if not self._uses:
             return None
         try:
@@ -66,7 +66,7 @@ class PortableFiles:
         return name in STEPS
 
     async def answer(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Return what the function *name* of Monty's comes to; raise what Python's own would."""
+        """Return the result of Monty's function *name*, or raise what Python's own would."""
         return await STEPS[name](self, str(path_from_arg(args[0])), *args[1:], **kwargs)
 
     async def _step(self, step: str, path: str, **arguments: Any) -> Any:

@@ -17,16 +17,22 @@ import pydantic_monty as monty
 from ot.config.models import Limits
 from ot.errors import EngineCrashed, LimitExceeded, OneToolError, ProgramFailed, RunError
 from ot.execution.deadline import Deadline
-from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, PrintCapture, Reach, StillbornRun
+from ot.registry.saved_programs import EnteredProgram
+from ot.runtime.engines.engine import NO_VALUE, Constant, Function, Missing, Outcome, Reach, StillbornRun
 from ot.runtime.engines.failures import await_hint, builtin_exception, cpu_limit_error
+from ot.runtime.engines.given_time import call_as_task
 from ot.runtime.engines.portable.gaps import find_gaps
 from ot.runtime.engines.portable.portable_files import PortableFiles, without_default_encoding
 from ot.runtime.engines.portable.refusals import OTHERWISE, REFUSED, refusal, with_finished_values
+from ot.runtime.engines.portable.saved_functions import BY_NAME, FedProgram, SavedFunctions, entrance
+from ot.runtime.print_capture import PrintCapture
 from ot.runtime.program import Program
 
 SUSPENSIONS = re.compile(r"suspension limit \d+ exceeded")
 """How Monty says that a program asked for the host too often."""
 MAX_MESSAGE = 4000
+CLOCK = frozenset({"time.time", "datetime.now", "date.today"})
+"""What Monty asks for where a program has a given time."""
 LAST_ASSIGNMENT = "last-assignment"
 """The name of this in the table of tolerances."""
 STILLBORN_SECONDS = 0.1
@@ -55,9 +61,13 @@ class Memory:
     """The calls that are awaited, by the name that Monty gave to the program."""
     binds: set[str] = field(default_factory=set[str])
     """Names that programs assigned: packs of the same names are hidden."""
+    entered: dict[str, Collection[tuple[int, int]]] = field(default_factory=dict[str, Collection[tuple[int, int]]])
+    """The calls behind which the function of a saved program runs, by the name that Monty gave to the text."""
+    saved: dict[str, FedProgram] = field(default_factory=dict[str, FedProgram])
+    """The saved programs, by the same."""
 
     def begin(self) -> str:
-        """Return how Monty names the next text that it is fed."""
+        """Return Monty's name for the next text it is fed."""
         self.feeds += 1
         return f"<python-input-{self.feeds - 1}>"
 
@@ -75,12 +85,14 @@ class PortableRun:
         packs = [name for name in program.loads if reach.has_pack(name)]
         ready = with_finished_values(without_default_encoding(program), packs)
         self._rows = ready.tolerated[len(program.tolerated) :]
-        self.program = calls_for_missing_members(ready, reach, self._memory.binds)
+        self._saved = SavedFunctions(ready, reach, self._memory.binds)
+        ready = calls_for_missing_members(ready, reach, self._memory.binds)
+        self.program, self._entered = self._saved.enter_calls(ready)
         self.reach = reach
         self.limits = limits
         self.deadline = deadline
         self.printed = PrintCapture(limits.print_bytes, reach.note_print)
-        self._files = PortableFiles(reach, program, limits.value_bytes)
+        self._files = PortableFiles(reach, program, limits.value_bytes, self._saved.names)
         self._calls: dict[int, asyncio.Task[Answer]] = {}
         self._failures: set[str] = set()
         """What tools said when they failed: none of it is the engine's own refusal."""
@@ -103,19 +115,21 @@ class PortableRun:
     async def _feed(self, session: monty.AsyncMontySession) -> Outcome:
         mark = NoValueMark(self.program)
         try:
-            hidden = self._memory.binds
+            hidden, is_first = self._memory.binds, not self._memory.feeds
             packs = [name for name in self.program.loads if name not in hidden and self.reach.has_pack(name)]
             inputs = {name: self._handle(name) for name in packs}
             # Names that are used as if they had a meaning get it, but for those that the session knows.
             if missing := [text for name, text in self.program.prelude if name not in hidden]:
                 self._memory.begin()
                 await session.feed_run("\n".join(missing), print_callback=self.printed)
+            await self._feed_saved(session)
             self._source = self._memory.begin()
+            self._memory.entered[self._source] = self._entered
             if self.program.awaited:
                 self._memory.awaited[self._source] = self.program.awaited
             self._memory.binds |= self.program.assigns
             # A session keeps the directory that an earlier program has gone to.
-            cwd = await self._files.start() if self._memory.feeds == 1 else None
+            cwd = await self._files.start() if is_first else None
             snapshot = await session.feed_start(
                 self.program.source + mark.source, inputs=inputs, print_callback=self.printed, cwd=cwd
             )
@@ -141,8 +155,16 @@ class PortableRun:
             notes=tuple(self._files.notes),
         )
 
+    async def _feed_saved(self, session: monty.AsyncMontySession) -> None:
+        for text, fed in self._saved.fed():
+            name, inputs = self._memory.begin(), {pack: self._handle(pack) for pack in (fed.packs if fed else ())}
+            if fed:
+                self._memory.saved[name], self._memory.entered[name] = fed, fed.entered
+                self._memory.awaited[name] = fed.program.awaited
+            await session.feed_run(text, inputs=inputs, print_callback=self.printed)
+
     async def _answers(self, session: monty.AsyncMontySession) -> list[Any]:
-        """Return what the program assigned last, in a list, if that is its answer and would be CPython's too."""
+        """Return the program's last assigned variables in a list, if they are its answer and would be CPython's too."""
         names = self.program.answers
         if not names or self._in_session or self.printed.text():
             return []
@@ -198,20 +220,39 @@ class PortableRun:
             pack, name = reference
         position = snapshot.position
         line = self.program.line_at(position.start) if position.filename == self._source else None
+        fed = self._memory.saved.get(position.filename)
+        inside = (fed.saved.name, fed.program.line_at(position.start) - 1) if fed else None
+        enters = (position.start, position.end) in self._memory.entered.get(position.filename, ())
         try:
-            call = self.reach.call(pack, name, snapshot.args, snapshot.kwargs, line=line)
+            call = self.reach.call(pack, name, snapshot.args, snapshot.kwargs, line=line, inside=inside)
+            call = self._enter(call, enters)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             # Arguments that have no form outside the sandbox fail while they are converted.
             return await snapshot.resume({"exception": TypeError(f"{pack}.{name}(): {error}")})
-        if (position.start, position.end) in self._memory.awaited.get(position.filename, ()):
+        awaits = (position.start, position.end) in self._memory.awaited.get(position.filename, ())
+        if self.reach.given:
+            # Of a call beside others that are awaited nobody can tell which task makes it.
+            call = call_as_task(snapshot.call_id + 1 if awaits or self._calls else 0, call)
+        if awaits:
             self._calls[snapshot.call_id] = asyncio.create_task(self._answer(call))
             return await snapshot.resume({"future": ...})
         return await self._resume(snapshot, self._answer(call))
+
+    @staticmethod
+    async def _enter(call: Coroutine[Any, Any, Any], enters: bool) -> Any:
+        value = await call
+        if not isinstance(value, EnteredProgram):
+            return value
+        if not enters:
+            raise TypeError(BY_NAME.format(name=value.program.name, function=value.function))
+        return entrance(value)
 
     async def _answer_system(self, snapshot: monty.AsyncFunctionSnapshot) -> Any:
         name = snapshot.function_name
         if self._files.knows(name):
             return await self._resume(snapshot, self._answer(self._files.answer(name, snapshot.args, snapshot.kwargs)))
+        if (given := self.reach.given) and name in CLOCK:
+            return await snapshot.resume({"return_value": given.answer(name, *snapshot.args)})
         if name not in ("system.sleep", "system.async_sleep"):
             return await snapshot.resume_not_handled() if snapshot.is_os_function else await snapshot.resume_auto()
         seconds = float(snapshot.args[0]) if snapshot.args else 0.0
@@ -219,13 +260,16 @@ class PortableRun:
             self._end = LimitExceeded("run_seconds", f"sleep({seconds:g}) is longer than the run may still take")
             raise self._end
         if name == "system.sleep":
-            return await self._resume(snapshot, self._sleep(seconds))
+            return await self._resume(snapshot, self._sleep(seconds, skip=bool(given and given.skips)))
         self._calls[snapshot.call_id] = asyncio.create_task(self._sleep(seconds))
         return await snapshot.resume({"future": ...})
 
-    @staticmethod
-    async def _sleep(seconds: float) -> Answer:
-        await asyncio.sleep(max(seconds, 0))
+    async def _sleep(self, seconds: float, *, skip: bool = False) -> Answer:
+        given = self.reach.given
+        due = given.passed + int(max(seconds, 0) * 1e9) if given else 0
+        await asyncio.sleep(0 if skip else max(seconds, 0))
+        if given:
+            given.move_to(due)
         return {"return_value": None}
 
     async def _resume(self, snapshot: monty.AsyncFunctionSnapshot, answer: Coroutine[Any, Any, Answer]) -> Any:
@@ -238,6 +282,8 @@ class PortableRun:
 
     async def _settle(self, snapshot: monty.AsyncFutureSnapshot) -> Any:
         started = time.monotonic()
+        if self.reach.given and len(snapshot.pending_call_ids) == 1:
+            self.reach.given.alone.add(snapshot.pending_call_ids[0] + 1)
         waiting = {call_id: self._calls[call_id] for call_id in snapshot.pending_call_ids}
         await asyncio.wait(waiting.values(), return_when=asyncio.FIRST_COMPLETED)
         self._host_seconds += time.monotonic() - started
@@ -295,10 +341,18 @@ class PortableRun:
         if kind == "RuntimeError" and SUSPENSIONS.fullmatch(message):
             return LimitExceeded("calls", "the run made too many calls, lookups and sleeps")
         line = self._line(error)
-        told_by_tool = message in self._failures
-        if not told_by_tool and (refused := refusal(message, self.program.line(line), self.reach.has_pack)):
-            return ProgramFailed(REFUSED, refused.what, line, refused.instead)
-        return ProgramFailed(kind, message[:MAX_MESSAGE], line, self._hint(kind, message, line))
+        inside, told_by_tool = self._place(error), message in self._failures
+        text = inside[2] if inside else self.program.line(line)
+        if not told_by_tool and (refused := refusal(message, text, self.reach.has_pack)):
+            return ProgramFailed(REFUSED, refused.what, line, refused.instead, inside=inside)
+        return ProgramFailed(kind, message[:MAX_MESSAGE], line, self._hint(kind, message, line), inside=inside)
+
+    def _place(self, error: monty.MontyError) -> tuple[str, int, str] | None:
+        """Return the innermost line of a saved program that *error* went through."""
+        if not self._memory.saved or not isinstance(error, monty.MontyRuntimeError | monty.MontySyntaxError):
+            return None
+        frames = ((frame.line, self._memory.saved.get(frame.filename)) for frame in reversed(error.traceback()))
+        return next((fed.place(line) for line, fed in frames if fed), None)
 
     def _seconds_computed(self) -> float:
         """How long the program itself has been computing: what the engine's own clock counts."""

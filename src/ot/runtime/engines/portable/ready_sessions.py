@@ -46,6 +46,7 @@ class ReadySessions:
         self._workers: set[int] = set()
         self._background: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._entering = 0
         self.running = 0
 
     @property
@@ -66,12 +67,10 @@ class ReadySessions:
                 await self._enter_ahead()
 
     @asynccontextmanager
-    async def session(self, limits: dict[str, Any], deadline: float) -> AsyncGenerator[monty.AsyncMontySession]:
-        """Yield a fresh session.
-
-        Raises:
-            TimeoutError: None became free in time.
-        """
+    async def session(
+        self, limits: dict[str, Any], deadline: float, policy: monty.OSPolicy | None = None
+    ) -> AsyncGenerator[monty.AsyncMontySession]:
+        """Yield a fresh session, which may have a *policy* of its own; raise TimeoutError if none becomes free."""
         if limits != self._limits or self._pool is None:
             await self.prepare(limits)
         async with asyncio.timeout(min(self._queue_seconds, deadline - time.monotonic())):
@@ -79,7 +78,7 @@ class ReadySessions:
         self.running += 1
         session: monty.AsyncMontySession | None = None
         try:
-            session = self._take_ready() or await self._enter(limits)
+            session = (None if policy else self._take_ready()) or await self._enter(limits, policy)
             yield session
         finally:
             self.running -= 1
@@ -96,11 +95,12 @@ class ReadySessions:
             self._later(self._leave(session))
         return None
 
-    async def _enter(self, limits: dict[str, Any]) -> monty.AsyncMontySession:
+    async def _enter(self, limits: dict[str, Any], policy: monty.OSPolicy | None = None) -> monty.AsyncMontySession:
         assert self._pool is not None
+        policy = NO_SLEEP_CAP if policy is None else {**NO_SLEEP_CAP, **policy}
         # Of the pool's idle workers every one may have died since it was last used.
         for _ in range(self._processes + AHEAD + 1):
-            session = self._pool.checkout(limits=limits, os_policy=NO_SLEEP_CAP)  # pyright: ignore[reportArgumentType] - a dict of ResourceLimits' keys
+            session = self._pool.checkout(limits=limits, os_policy=policy)  # pyright: ignore[reportArgumentType] - a dict of ResourceLimits' keys
             try:
                 entered = await self._enter_whole(session.__aenter__())
                 self._know(entered.worker_pid)
@@ -112,7 +112,7 @@ class ReadySessions:
     async def _enter_whole[Entered: (monty.AsyncMonty, monty.AsyncMontySession)](
         self, entering: Coroutine[Any, Any, Entered]
     ) -> Entered:
-        """Return what is entered; if nobody waits for it any more it is left, since its process would live on."""
+        """Enter it and return the result; if nobody waits any more, leave it, since its process would live on."""
         task = asyncio.ensure_future(entering)
         try:
             return await asyncio.shield(task)
@@ -141,9 +141,13 @@ class ReadySessions:
         await self._enter_ahead()
 
     async def _enter_ahead(self) -> None:
-        while len(self._ready) < AHEAD and not self._closed:
-            limits = self._limits
-            session = await self._enter(limits)
+        # What another run's end enters meanwhile counts, too: the pool would keep the process of each that is too many.
+        while len(self._ready) + self._entering < AHEAD and not self._closed:
+            limits, self._entering = self._limits, self._entering + 1
+            try:
+                session = await self._enter(limits)
+            finally:
+                self._entering -= 1
             if limits == self._limits and not self._closed and len(self._ready) < AHEAD:
                 self._ready.append(session)
             else:

@@ -98,7 +98,7 @@ _TYPES: Final[dict[str, Any]] = {
 
 
 def refusal(message: str, source: str, has_pack: Callable[[str], bool]) -> Rule | None:
-    """Return what the engine lacks and what to write instead, if its *message* about the line *source* says that.
+    """Return what the engine lacks and what to write instead, if its *message* about the line *source* says so.
 
     A module that hides a pack lacks nothing: the pack is what the program means.
     """
@@ -119,7 +119,7 @@ def _lacks(rule: Rule) -> Rule:
 
 
 def _missing(found: dict[str, str | None], source: str) -> Rule | None:
-    """Return what is missing, unless CPython lacks it too: that is a slip of the program."""
+    """Return the missing name, unless CPython lacks it too: that is a mistake in the program."""
     name = found["name"] or found["imported"] or ""
     if builtin := found["builtin"]:
         return _lacks(Rule(f"there is no {builtin}", BUILTINS[builtin])) if builtin in BUILTINS else None

@@ -1,10 +1,13 @@
-"""What stands for ``open`` and its kin in the jail: which steps it asks of the server, and when."""
+"""The jail's files, children and hooks: what a program opens and leaves, and what runs after a fork."""
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +15,8 @@ import pytest
 
 from ot.runtime.engines.forked.jail.file_functions import functions_of
 from ot.runtime.engines.forked.jail.files import ProgramFiles
+from ot.runtime.engines.forked.jail.memory_files import MemoryFiles
+from ot.runtime.engines.forked.jail.zygote import REMEMBERED
 
 STAT = [stat.S_IFREG | 0o644, 1, 1, 1, 0, 0, 0, 0, 0, 0]
 
@@ -113,15 +118,97 @@ def test_a_mode_that_is_none_is_refused_before_anything_is_asked(mode: str) -> N
 
 def test_a_half_of_a_character_in_a_path_is_refused_here() -> None:
     server = Server()
-    with pytest.raises(ValueError, match="half a character"):
+    with pytest.raises(ValueError, match="an unpaired surrogate"):
         opened(server)["builtins"]("\ud800")
     assert server.steps == []
 
 
-def test_what_the_interpreter_may_read_and_what_is_temporary_asks_for_nothing_of_the_workspace() -> None:
+def test_the_standard_library_and_temporary_files_need_no_workspace() -> None:
     server = Server()
     functions = opened(server)
     assert stat.S_ISDIR(functions["stat"]("/usr/lib").st_mode)
     functions["mkdir"]("/tmp/made-in-memory")
     assert functions["listdir"]("/tmp") == ["made-in-memory"]
     assert server.steps == ["where"]
+
+
+FORKS = """
+import os
+from ot.runtime.engines.forked.jail import without_fork_hooks
+with without_fork_hooks():
+    os.register_at_fork(before=lambda: os.write(1, b"before "), after_in_child=lambda: os.write(1, b"ignored "))
+os.register_at_fork(after_in_child=lambda: os.write(1, b"kept"))
+pid = os.fork()
+os.waitpid(pid, 0) if pid else os._exit(0)
+"""
+
+
+def test_hooks_of_modules_imported_meanwhile_never_run_and_later_ones_do() -> None:
+    ended = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, timeout=20, check=True)
+    assert ended.stdout == b"kept"
+
+
+STORM = """
+import os, signal, socket
+from ot.runtime.engines.forked.jail.zygote import Zygote
+zygote = Zygote(socket.socketpair()[0], {"jailed": False})
+signal.signal(signal.SIGCHLD, zygote._reap)
+for _ in range(3000):
+    os.fork() or os._exit(0)
+zygote._reap()
+print(len(zygote._ends))
+"""
+
+
+def test_children_that_end_while_others_are_reaped_do_not_end_the_zygote() -> None:
+    ended = subprocess.run([sys.executable, "-c", STORM], capture_output=True, timeout=60, check=False, text=True)
+    assert ended.stderr == ""
+    assert int(ended.stdout) == REMEMBERED
+
+
+@pytest.fixture
+def files() -> MemoryFiles:
+    return MemoryFiles(("/tmp",))
+
+
+def test_what_is_written_is_read_and_counted(files: MemoryFiles) -> None:
+    file = files.open("/tmp/a", "a", "w")
+    file.write(0, b"abc")
+    file.write(5, b"z")
+    assert files.open("/tmp/a", "a", "r").read(0, 100) == b"abc\0\0z"
+    assert files.stat("/tmp/a", "a").st_size == 6
+    assert files.files() == ["/tmp/a"]
+
+
+def test_a_tree_moves_with_what_it_holds(files: MemoryFiles) -> None:
+    files.make("/tmp/d", "d")
+    files.open("/tmp/d/a", "a", "x").write(None, b"1")
+    files.rename("/tmp/d", "d", "/tmp/e")
+    assert [name for name, _, _ in files.scan("/tmp/e", "e")] == ["a"]
+    assert [name for name, _, _ in files.scan("/tmp", "t")] == ["e"]
+
+
+ERRORS: dict[str, tuple[int, Callable[[MemoryFiles], object]]] = {
+    "missing": (errno.ENOENT, lambda files: files.open("/tmp/nope", "n", "r")),
+    "missing directory": (errno.ENOENT, lambda files: files.open("/tmp/nope/x", "n", "w")),
+    "exists": (errno.EEXIST, lambda files: files.open("/tmp/f", "f", "x")),
+    "directory exists": (errno.EEXIST, lambda files: files.make("/tmp/d", "d")),
+    "write a directory": (errno.EISDIR, lambda files: files.open("/tmp/d", "d", "w")),
+    "unlink a directory": (errno.EISDIR, lambda files: files.remove("/tmp/d", "d", directory=False)),
+    "rmdir a file": (errno.ENOTDIR, lambda files: files.remove("/tmp/f", "f", directory=True)),
+    "list a file": (errno.ENOTDIR, lambda files: files.scan("/tmp/f", "f")),
+    "not empty": (errno.ENOTEMPTY, lambda files: files.remove("/tmp/d", "d", directory=True)),
+    "no link": (errno.EINVAL, lambda files: files.link("/tmp/f", "f")),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_have_the_numbers_of_the_system(files: MemoryFiles, name: str) -> None:
+    number, what = ERRORS[name]
+    files.stat("/tmp", "t")
+    files.make("/tmp/d", "d")
+    files.open("/tmp/f", "f", "w")
+    files.open("/tmp/d/inner", "i", "w")
+    with pytest.raises(OSError) as caught:
+        what(files)
+    assert caught.value.errno == number

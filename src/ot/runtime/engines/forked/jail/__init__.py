@@ -1,4 +1,4 @@
-"""What runs inside the jail of the exact engine: standard library only, beside ``ot_sdk``.
+"""What runs inside the exact engine's jail: standard library, ``ot_sdk`` and ``given_time`` only.
 
 The zygote imports its modules without their hooks for forks, which every child would run first thing.
 """

@@ -72,6 +72,8 @@ class Channel:
         """What has to be done before a tool is called."""
         self.program = ""
         """What tracebacks call the program that is running."""
+        self.saved: dict[str, dict[str, Any]] = {}
+        """The names of the saved programs that it has called, by what tracebacks call them."""
         # Bound now: a program may change what the modules hold.
         self._read, self._write, self._exit, self._select = os.read, os.write, os._exit, select.select
 

@@ -15,7 +15,9 @@ from typing import Any
 from ot.runtime.engines.forked.jail import code
 from ot.runtime.engines.forked.jail.channel import Channel, MessageTooLarge, dumps, loads
 from ot.runtime.engines.forked.jail.file_stubs import FileStubs
-from ot.runtime.engines.forked.jail.packs import Door, Pack, ResultEncoder, later
+from ot.runtime.engines.forked.jail.packs import Door, Pack, ResultEncoder, find_place, later
+from ot.runtime.engines.forked.jail.time_stubs import install_time
+from ot.runtime.engines.given_time import GivenTime
 from ot_sdk.errors import NotPlain
 from ot_sdk.tagged import decode
 
@@ -115,14 +117,17 @@ def run_program(
     main: types.ModuleType,
     files: FileStubs | None = None,
 ) -> dict[str, Any]:
-    """Return how the program ended, ready to be sent; its names are those of *main*.
+    """Run the program and return its end, ready to be sent; its names are those of *main*.
 
-    *reserve* is let go of when the memory is used up.
+    *reserve* is freed when the memory is used up.
     """
     prints = PrintStream(channel.notify, start["print_bytes"])
     sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = prints
+    if given := start.get("given"):
+        install_time(GivenTime(*given), channel)
     namespace = _namespace(channel, start, main)
     file = channel.program = _file(start)
+    channel.saved = {}
     try:
         value = _evaluate(start, namespace)
         if files:
@@ -134,6 +139,8 @@ def run_program(
         if isinstance(error, MemoryError):
             reserve.clear()
         ending = _failure(error, file)
+        if channel.saved and (place := find_place(error, channel.saved)):
+            ending["error"].append(place)
         if isinstance(error, MemoryError):
             namespace.clear()
         elif files:
@@ -145,12 +152,12 @@ def run_program(
 
 
 def _file(start: Mapping[str, Any]) -> str:
-    """Return what the program is called: in a session each has a name of its own, for its lines are its own."""
+    """Return the program's file name: in a session each has its own, because its lines are its own."""
     return code.FILE if start["keep"] < 2 else f"<program {start['keep']}>"
 
 
 def _namespace(channel: Channel, start: Mapping[str, Any], main: types.ModuleType) -> dict[str, Any]:
-    """Return the names that a program begins with; what it asks of the reply is never an earlier one's."""
+    """Return the names that a program starts with; the format of the reply is never an earlier program's."""
     sys.modules["__main__"] = main
     sys.setrecursionlimit(RECURSION)
     for name, value in NAMES.items():
@@ -178,7 +185,7 @@ def _evaluate(start: Mapping[str, Any], namespace: dict[str, Any]) -> Any:
         return code.run_plainly(steps, namespace, NO_VALUE)
     import asyncio  # noqa: PLC0415 - loaded by the zygote when it has time
 
-    # Not asyncio.run(): it would wait for threads that nobody waits for any more.
+    # Not asyncio.run(): it would wait for abandoned threads.
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
@@ -198,7 +205,7 @@ def _value(value: Any) -> dict[str, Any]:
 
 
 def _answers(start: Mapping[str, Any], namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the program assigned last, as the value of one that has no other; nothing if it cannot be told."""
+    """Return the variables that the program assigned last, as its value if it has no other; nothing if unclear."""
     names: list[str] = start.get("answers", [])
     if not names or not all(name in namespace for name in names):
         return {}
@@ -216,7 +223,7 @@ def _report_tolerated(answered: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _wish(value: Any) -> Any:
-    """Return what a program asks of the reply; an object is named, never asked."""
+    """Return a program's wish for the reply; an object is named, never called."""
     if value is None or type(value) is bool:
         return value
     return value[:100] if type(value) is str else f"<{type(value).__name__} object>"
@@ -231,7 +238,7 @@ def _failure(error: BaseException, file: str) -> dict[str, Any]:
 
 
 def _causes(error: BaseException, file: str, depth: int = 3) -> str:
-    """Return what the exceptions of a group are: by itself it only says how many."""
+    """Return the exceptions of a group, which itself only says how many there are."""
     causes: Any = getattr(error, "exceptions", ()) if isinstance(error, BaseExceptionGroup) and depth else ()  # pyright: ignore[reportUnknownArgumentType] - of any type
     shown: list[str] = []
     for cause in causes[:MAX_CAUSES]:

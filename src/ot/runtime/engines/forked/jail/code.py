@@ -18,6 +18,7 @@ AWAITABLE, NO_LIST, IMPORT_ALL = "__ot_awaitable__", "__ot_no_list__", "__ot_imp
 PROGRAM = "__ot_program__"
 BYTES_OF_LINE_END = 1
 COROUTINE = 0x80  # inspect.CO_COROUTINE, whose module is costly to load
+ANNOTATIONS = 0x1000000  # __future__.annotations.compiler_flag
 
 Span = tuple[int, int]
 Steps = tuple[list[tuple[CodeType, bool]], bool]
@@ -159,6 +160,29 @@ def run_plainly(steps: list[tuple[CodeType, bool]], namespace: dict[str, Any], n
     return value
 
 
+def run_definitions(source: str, awaited: Collection[Span], file: str, names: dict[str, Any]) -> None:
+    """Define in *names* what a saved program defines; annotations are never evaluated."""
+    if "asyncio" in source:
+        accept_values()
+    tree = ast.parse(source, file)
+    if awaited:
+        _call_later(tree, source, [(first, last) for first, last in awaited])
+    if "await" in source:
+        _take_values(tree)
+    exec(compile(tree, file, "exec", flags=ANNOTATIONS, dont_inherit=True), names)
+
+
+def finish(coroutine: Any) -> Any:
+    """Return the value of *coroutine* where nobody awaits it, whether or not an event loop runs here."""
+    import asyncio  # noqa: PLC0415 - as in accept_values
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - as above
+
+    if asyncio._get_running_loop() is None:  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType] - what get_running_loop() asks, without an exception
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, coroutine).result()
+
+
 ROW = "finished-value"
 """The name of this in the table of tolerances."""
 ONE_BY_ONE = "gather() takes calls one by one, not a list of them: put a star before it, asyncio.gather(*calls)"
@@ -190,7 +214,7 @@ def awaitable(value: Any) -> Any:
 
 
 def no_list(value: Any) -> Any:
-    """Return what is given to ``gather`` alone, unless it is a list whose star was forgotten."""
+    """Return the only argument of ``gather``, unless it is a list whose star was forgotten."""
     if _is_list(value):
         raise TypeError(ONE_BY_ONE)
     return value
@@ -234,7 +258,7 @@ def _gather(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def gather(*things: Any, **options: Any) -> Any:
         for thing in things:
-            # A list that was given whole: nobody would ever wait for what is in it.
+            # A list passed whole: its elements would never be awaited.
             if isinstance(thing, GeneratorType) or (_is_list(thing) and any(map(_can_wait, thing))):
                 raise TypeError(ONE_BY_ONE)
         return function(*map(_coroutine, things), **options)

@@ -274,7 +274,7 @@ class Functions:
         self._do("truncate", path, length)
 
     def symlink(self, src: Any, dst: Any, target_is_directory: bool = False) -> None:
-        raise PermissionError(errno.EPERM, "a program makes no links; copy the file", dst)
+        raise PermissionError(errno.EPERM, "programs cannot create links; copy the file", dst)
 
     def link(self, src: Any, dst: Any, **_: Any) -> None:
         self.symlink(src, dst)
@@ -301,7 +301,7 @@ class Functions:
     # ---------------------------------------------------------------- descriptors
 
     def open(self, path: Any, flags: int, mode: int = 0o777) -> int:
-        """Return a descriptor of ours, whose file is closed with it."""
+        """Return one of these descriptors, whose file is closed with it."""
         if flags & getattr(os, "O_TMPFILE", 0) == getattr(os, "O_TMPFILE", -1):
             raise oserror(errno.EOPNOTSUPP, path)
         number = next(self._numbers)
@@ -309,7 +309,7 @@ class Functions:
         return number
 
     def of_file(self, method: str) -> Callable[..., Any]:
-        """Return what does to a descriptor what *method* does to its file."""
+        """Return a function that does to a descriptor what *method* does to its file."""
 
         def function(fd: int, *args: Any) -> Any:
             return getattr(self.of_descriptor(fd), method)(*args)
@@ -331,7 +331,7 @@ class Functions:
         return RawFile(handle, path, flags)
 
     def of_descriptor(self, fd: int) -> RawFile:
-        """Return the file of a descriptor of ours."""
+        """Return the file of one of these descriptors."""
         if fd not in self._opened:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         return self._opened[fd]
@@ -359,7 +359,7 @@ def how_to_open(flags: int) -> str:
 
 
 def functions_of(files: ProgramFiles) -> dict[str, Callable[..., Any]]:
-    """Return what stands for functions of ``os``, by their names, and as ``builtins`` for ``open``."""
+    """Return the replacements for functions of ``os``, by name, and for ``open`` as ``builtins``."""
     ours = Functions(files)
     found = {name: _by_path(files, getattr(ours, name), getattr(posix, name), False) for name in LOOKING}
     found |= {name: _by_path(files, getattr(ours, name), getattr(posix, name), True) for name in CHANGING}
@@ -399,7 +399,7 @@ def _without_directories(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _connect(files: ProgramFiles, open: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what stands for ``sqlite3.connect``: a database of the workspace is read into memory, to be queried."""
+    """Return the replacement for ``sqlite3.connect``: it reads a database of the workspace into memory for queries."""
 
     def connect(kernel: Callable[..., Any], database: Any = ":memory:", *args: Any, **kwargs: Any) -> Any:
         path = _database_path(database) if kwargs.get("uri") else database
@@ -439,7 +439,7 @@ def _database_path(address: Any) -> str:
 
 
 def _open(files: ProgramFiles, functions: Functions) -> Callable[..., Any]:
-    """Return what stands for ``open``."""
+    """Return the replacement for ``open``."""
 
     def open(
         file: Any, mode: str = "r", buffering: int = -1, encoding: str | None = None, errors: str | None = None,
@@ -474,11 +474,7 @@ def _raw(functions: Functions, file: Any, flags: int, opener: Any) -> Any:
 
 
 def _flags(mode: Any) -> int:
-    """Return the flags of ``os.open`` for a mode of ``open``.
-
-    Raises:
-        ValueError: The mode is malformed.
-    """
+    """Return the flags of ``os.open`` for a mode of ``open``; raise ValueError if it is malformed."""
     if not isinstance(mode, str):
         raise TypeError(f"open() argument 'mode' must be str, not {type(mode).__name__}")
     letters = set(mode)

@@ -57,7 +57,7 @@ class FileStubs:
             self._files.flush()
 
     def end(self) -> list[str]:
-        """Return what whoever reads the reply must know."""
+        """Return the notes for the reply."""
         return self._files.end() if self._begun and self._files else []
 
     def load(self) -> ProgramFiles:
@@ -130,7 +130,7 @@ class _AtImport:
         self._change = change
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return where others find the module, with what loads it and changes it."""
+        """Return the spec that others find for the module, with a loader that changes it."""
         if name != self._name:
             return None
         sys.meta_path.remove(self)  # pyright: ignore[reportArgumentType] - a finder needs no more than this
@@ -153,11 +153,11 @@ def _read(path: str) -> bytes:
 
 def _system(command: Any) -> int:
     """Fail aloud: the kernel's refusal would only be a number."""
-    raise PermissionError(errno.EPERM, "a program starts no processes")
+    raise PermissionError(errno.EPERM, "programs cannot start processes")
 
 
 def _input(prompt: Any = "", /) -> str:
-    raise EOFError("a program cannot ask: write the value into it")
+    raise EOFError("programs cannot ask for input: write the value into the program")
 
 
 def _put(name: str, function: Callable[..., Any]) -> None:

@@ -65,7 +65,7 @@ class ProgramFiles:
         channel.before_call = self.workspace.before_call
 
     def place(self, path: Any, *, change: bool = False) -> Place | None:
-        """Return where *path* leads; None is the kernel, which *change* nothing of ours."""
+        """Return where *path* leads; None means the kernel, where nothing of the workspace can *change*."""
         text = os.fsdecode(path)
         if "\0" in text:
             raise ValueError("embedded null byte")
@@ -104,7 +104,7 @@ class ProgramFiles:
         self.workspace.sync()
 
     def end(self) -> list[str]:
-        """Return what whoever reads the reply must know, and forget it."""
+        """Return the notes for the reply, and forget them."""
         if left := self.memory.files():
             shown = ", ".join(left[:3]) + (f" and {len(left) - 3} more" if len(left) > 3 else "")
             self.note(f"{shown}: what a program writes there is in its own memory, and nothing else can read it")
@@ -222,7 +222,7 @@ class ServerFiles:
         return any(root.startswith(path if path == "/" else f"{path}/") for root in self.roots())
 
     def scan(self, path: str, shown: Any) -> list[Row]:
-        """Return what the directory holds, in as many pages as it takes."""
+        """Return the directory's entries, in as many pages as it takes."""
         pages = self._pages(path, shown)
         rows: list[Row] = [
             (name, status(numbers) if len(numbers) > 1 else numbers[0], target) for name, *numbers, target in pages
@@ -249,7 +249,7 @@ class ServerFiles:
         self._seen.update((start + name, found) for name, found in known)
 
     def link(self, path: str, shown: Any) -> str:
-        """Return what a link says."""
+        """Return the target of a link."""
         return self.step("link", shown, path=path)[0]
 
     def make(self, path: str, shown: Any) -> None:
@@ -298,7 +298,7 @@ class WorkspaceFile:
         self._waiting = 0
 
     def size(self) -> int:
-        """Return how many bytes it has, with those that are not sent yet."""
+        """Return its size in bytes, including those not sent yet."""
         self._refresh()
         return self._size
 
@@ -374,7 +374,7 @@ def _require_text(arguments: dict[str, Any]) -> None:
             try:
                 value.encode()
             except UnicodeEncodeError:
-                raise ValueError(f"{value!r} is not a path: it holds half a character (a lone surrogate)") from None
+                raise ValueError(f"{value!r} is not a path: it holds an unpaired surrogate") from None
 
 
 def _asked_by_program() -> bool:

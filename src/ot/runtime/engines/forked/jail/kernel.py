@@ -19,11 +19,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """Return what prctl() returns.
-
-    Raises:
-        OSError: It failed.
-    """
+    """Return what prctl() returns; raise OSError if it failed."""
     given = [ctypes.c_ulong(argument) for argument in (*arguments, 0, 0, 0, 0)[:4]]
     return _check(LIBC.prctl(ctypes.c_int(option), *given))
 
@@ -69,11 +65,7 @@ class Rules:
     """The rules of one jail, gathered while the paths can still be opened."""
 
     def __init__(self) -> None:
-        """Begin with rules that refuse everything.
-
-        Raises:
-            OSError: The kernel has no Landlock.
-        """
+        """Begin with rules that refuse everything; raise OSError if the kernel has no Landlock."""
         found = landlock_version()
         attributes = [FILE_RIGHTS[min(max(found, 1), 5)]]
         attributes += [TCP_RIGHTS] if found >= 4 else []
@@ -151,7 +143,7 @@ def assemble(machine: str) -> bytes:
 
 
 def _pieces(blocks: Mapping[int, Sequence[Step]]) -> list[Piece]:
-    """Return where each answer begins, in the order of the numbers; whatever lies between those named is refused."""
+    """Return where each answer begins, in the order of the numbers; any number between is refused."""
     pieces: list[Piece] = []
     for call in sorted({0, *blocks, *(call + 1 for call in blocks if call != X32)}):
         block = blocks.get(call, [_refuse()])

@@ -38,7 +38,7 @@ class NotLocked(Exception):
 
 
 def readable_paths(more: Sequence[str]) -> list[str]:
-    """Return what an interpreter needs to import its standard library, and *more*."""
+    """Return the paths that an interpreter needs to import its standard library, and *more*."""
     standard = sysconfig.get_path("stdlib")
     inside = [os.path.join(standard, name) for name in os.listdir(standard) if name not in NOT_STANDARD]  # noqa: PTH118, PTH208 - as in landlock
     return [*inside, *SYSTEM_LIBRARIES, *more]
@@ -100,7 +100,7 @@ def _drop_capabilities() -> None:
 
 
 def address_space() -> int:
-    """Return how many bytes of addresses this process uses, found without /proc."""
+    """Return the size of this process's address space in bytes, found without /proc."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     low, high = 0, (1 << 47) if before[1] == resource.RLIM_INFINITY else before[1]
     try:
@@ -122,7 +122,7 @@ def _can_map() -> bool:
 
 
 def most_threads_beside() -> int | None:
-    """Return how many threads this user may have, those of its other programs included; None where nobody can tell.
+    """Return how many threads this user may have, including those of other programs; None if unknown.
 
     Ask before the jail is on. The kernel never counts those of root: a server that stays root has its control group.
     """
@@ -178,7 +178,7 @@ def _limits(limits: Room, base_bytes: int, threads: int | None) -> list[tuple[in
 
 
 def require_locked() -> None:
-    """Return when what a program must not do cannot be done.
+    """Check that everything a program must not do is impossible.
 
     Raises:
         NotLocked: It can.

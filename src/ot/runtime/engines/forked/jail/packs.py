@@ -8,15 +8,18 @@ from collections import deque
 from collections.abc import Collection, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from enum import Enum
 from functools import cache
-from types import FrameType, MappingProxyType
+from types import CoroutineType, FrameType, MappingProxyType
 from typing import Any
 
+from ot.runtime.engines.forked.jail import code
 from ot.runtime.engines.forked.jail.channel import Channel, MessageTooLarge, loads
 from ot_sdk.converter import kind_of
 from ot_sdk.errors import NotPlain, TooDeep, TooMany
 from ot_sdk.tagged import BASES, Encoder, decode
 
 MAX_NAME = 200
+SAVED = ".py"
+"""What ends the name under which a saved program is compiled."""
 MAX_FRAMES = 50
 """How far up the program's own code is looked for: a library may stand in between."""
 
@@ -31,7 +34,7 @@ class Door:
         self._known: dict[tuple[str, str], Any] = {}
 
     def member(self, pack: str, name: str) -> Any:
-        """Return what ``pack.name`` is."""
+        """Return the member ``pack.name``."""
         if name in self._called.get(pack, ()):
             return Function(self, pack, name)
         if (pack, name) not in self._known:
@@ -49,26 +52,57 @@ class Door:
             answer = self._channel.ask(_call(pack, name, args, kwargs) | self.line())
         except MessageTooLarge as error:
             raise ValueError(f"{pack}.{name}(): {error}") from None
-        return _readable(decode(_answer(answer)["v"]))
+        if "saved" in (found := _answer(answer)):
+            value: Any = self._enter(found)
+            return code.finish(value) if isinstance(value, CoroutineType) else value  # pyright: ignore[reportUnknownArgumentType] - of any value
+        return _readable(decode(found["v"]))
 
     async def call_later(
-        self, pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: dict[str, int]
+        self, pack: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], line: dict[str, Any]
     ) -> Any:
         """Return the value of a call in *line*, letting others of the same event loop work meanwhile."""
         answer = await self._channel.ask_later(_call(pack, name, args, kwargs) | line)
-        return _readable(decode(_answer(answer)["v"]))
+        if "saved" in (found := _answer(answer)):
+            value: Any = self._enter(found)
+            return await value if isinstance(value, CoroutineType) else value  # pyright: ignore[reportUnknownVariableType] - as above
+        return _readable(decode(found["v"]))
 
-    def line(self) -> dict[str, int]:
-        """Return, for a message, in which line of the program that is running the call stands."""
+    def _enter(self, found: dict[str, Any]) -> Any:
+        """Return what a saved program returns: the server has answered with its text and its arguments."""
+        saved: dict[str, Any] = found["saved"]
+        file = saved["name"] + SAVED
+        if file not in self._channel.saved:
+            names = {"__name__": saved["name"], "__builtins__": builtins}
+            door = Door(self._channel, saved["called"])
+            names |= {name: Pack(door, name) for name in saved["packs"]}
+            code.run_definitions(saved["source"], saved["awaited"], file, names)
+            self._channel.saved[file] = names
+        return self._channel.saved[file][saved["function"]](**decode(found["v"]))
+
+    def line(self) -> dict[str, Any]:
+        """Return, for a message, in which line of the program that is running the call stands, and of a saved one."""
         # As inspect.currentframe(), whose import would cost every program.
         frame: FrameType | None = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] - as above
+        inside: dict[str, Any] = {}
         for _ in range(MAX_FRAMES):
             if frame is None or frame.f_code.co_filename == self._channel.program:
                 break
+            if not inside and frame.f_code.co_filename in self._channel.saved:
+                inside = {"i": [frame.f_code.co_filename.removesuffix(SAVED), frame.f_lineno]}
             frame = frame.f_back
         else:
-            return {}
-        return {"l": frame.f_lineno} if frame else {}
+            return inside
+        return inside | ({"l": frame.f_lineno} if frame else {})
+
+
+def find_place(error: BaseException, saved: Collection[str]) -> list[Any] | None:
+    """Return the innermost line of a saved program that *error* went through, with its name."""
+    place, trace = None, error.__traceback__
+    while trace is not None:
+        if (file := trace.tb_frame.f_code.co_filename) in saved:
+            place = [file.removesuffix(SAVED), trace.tb_lineno]
+        trace = trace.tb_next
+    return place
 
 
 class JsonString(str):
@@ -101,12 +135,12 @@ class JsonElement(str):
 
 
 def _readable(value: Any) -> Any:
-    """Return what a tool gave; text that is JSON also as what it says."""
+    """Return a tool's value; text that is JSON also gives access to its keys."""
     return JsonString(value) if kind_of(value) is str and value.lstrip()[:1] in ("{", "[") else value
 
 
 def _value(text: JsonString) -> Any:
-    """Return what *text* says; the text itself where it is not JSON."""
+    """Return *text* parsed as JSON, or the text itself."""
     known = text.__dict__
     if "value" not in known:
         try:
@@ -149,7 +183,7 @@ class Function:
         return self.__door.call(self.__pack, self.__tool, args, kwargs)
 
     def later(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what can be awaited for the value."""
+        """Return an awaitable of the value."""
         return self.__door.call_later(self.__pack, self.__tool, args, kwargs, self.__door.line())
 
     @property
@@ -161,7 +195,7 @@ class Function:
 
 
 def later(function: Any) -> Any:
-    """Return what an awaited call calls: a tool's own way not to wait, anything else as it is."""
+    """Return the function of an awaited call: a tool's own awaitable form, anything else unchanged."""
     return function.later if type(function) is Function else function
 
 
@@ -241,7 +275,7 @@ def _is_path(kind: type[Any]) -> bool:
 
 
 class ResultEncoder(ArgumentEncoder):
-    """Encodes what a program comes to; whatever has no plain form becomes a text about it."""
+    """Encodes a program's value; anything without a plain form becomes a text about it."""
 
     def other(self, value: Any, depth: int) -> Any:
         """Return a value whose exact type is not plain as JSON types."""

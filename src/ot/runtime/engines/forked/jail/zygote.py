@@ -48,7 +48,7 @@ ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 
 
 class ProbeDied(Exception):
-    """The self-test did not come to its end: it says nothing about the jail."""
+    """The self-test did not finish, so it says nothing about the jail."""
 
 
 class Zygote:

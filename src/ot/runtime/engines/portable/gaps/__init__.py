@@ -1,4 +1,4 @@
-"""What a program asks for that the portable engine would answer differently from CPython without saying so.
+"""What the portable engine would silently answer differently from CPython, so that it is refused instead.
 
 What the engine refuses itself is left to it, but for names that a table lists: those are refused before anything runs.
 """

@@ -34,7 +34,7 @@ BUILTINS: Final = table(
     dir: pack functions are listed by ot.help()
     globals: keep values in a dict of your own
     help: use ot.help()
-    input: a program cannot ask; take the value from a tool
+    input: programs cannot ask for input; take the value from a tool
     issubclass: compare the types themselves
     memoryview: use bytes
     super: classes have no bases here; call the function by its name
@@ -137,7 +137,7 @@ INSTEAD_OF_NAME: Final = table(
     sys.getsizeof: use len()
     sys.platform: leave it out: it would say 'monty'
     sys.stderr.write: use print(..., file=sys.stderr)
-    sys.stdin: a program cannot ask; take the value from a tool
+    sys.stdin: programs cannot ask for input; take the value from a tool
     sys.stdout.write: use print(..., end='')
     typing.NamedTuple: use collections.namedtuple
     typing.TypedDict: use a plain dict

@@ -108,7 +108,7 @@ class Names:
     # ------------------------------------------------------------ what an expression stands for
 
     def path(self, expr: ast.AST) -> str:
-        """Return what *expr* names, as ``re.sub``, ``map`` or ``@web.fetch``, or nothing if it is the program's own."""
+        """Return the name of *expr*, as ``re.sub``, ``map`` or ``@web.fetch``; nothing for one of the program's own."""
         attributes: list[str] = []
         while isinstance(expr, ast.Attribute) and len(attributes) < _LONGEST_PATH:
             attributes.append(expr.attr)
@@ -176,7 +176,7 @@ class Names:
         return _MAKES.get(path, "")
 
     def only_value(self, expr: ast.expr | None) -> ast.expr | None:
-        """Return what the text assigns to the name *expr*, if that is one thing."""
+        """Return the text's only assignment to the name *expr*, if there is just one."""
         if not isinstance(expr, ast.Name) or expr.id in self._imports:
             return None
         values = self._bound.get(expr.id, [])
@@ -184,7 +184,7 @@ class Names:
 
     @staticmethod
     def arguments(call: ast.Call) -> list[ast.expr]:
-        """Return what is given to a call, by position and by name."""
+        """Return a call's arguments, by position and by name."""
         return [*call.args, *(keyword.value for keyword in call.keywords)]
 
     @cached_property
@@ -229,7 +229,7 @@ class ToolCalls:
         self._parts = self.around(call for call, _ in names.calls if self._callee(call.func) in self._functions)
 
     def _walk(self, tree: ast.AST) -> None:
-        """Write down the parent of every node, and who calls whom by name."""
+        """Record the parent of every node, and which functions call which by name."""
         waiting = [(tree, "")]
         while waiting:
             node, function = waiting.pop()

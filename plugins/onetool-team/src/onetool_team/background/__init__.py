@@ -1,0 +1,1 @@
+"""Background runs of a team: the workers that take them from the book, and carry them out"""

@@ -1,0 +1,1 @@
+"""Packs as all that a server offers, for programs on other hosts."""

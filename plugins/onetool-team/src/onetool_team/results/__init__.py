@@ -1,0 +1,1 @@
+"""Stored results in an object store, which all replicas read."""

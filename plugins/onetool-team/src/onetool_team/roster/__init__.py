@@ -1,0 +1,1 @@
+"""The roster: who uses a team's server, since when, how much, and when last."""

@@ -1,0 +1,1 @@
+"""Logins at proxied servers: how one is made, stored, used and renewed."""

@@ -1,1 +1,0 @@
-"""Proxied MCP servers: their processes and connections."""

@@ -1,1 +1,0 @@
-"""Logins at proxied servers: the record of one, where it is kept, how it is used and renewed, how it is made."""

@@ -1,1 +1,0 @@
-"""APIs that an OpenAPI document describes, as servers whose tools are its operations."""

@@ -1,1 +1,0 @@
-"""The docket: where the ids of background runs wait in Redis for a worker."""

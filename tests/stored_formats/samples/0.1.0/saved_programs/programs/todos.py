@@ -1,0 +1,3 @@
+def count(path: str = ".") -> int:
+    """Count."""
+    return len(path)
