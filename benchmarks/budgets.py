@@ -287,8 +287,8 @@ def main() -> None:
             earlier = stack.enter_context(checkout(asked.earlier))
         # An installed package is compiled; so is what is measured, whatever the environment says.
         for tree in {HERE.parent, earlier}:
-            for part in ("src", "benchmarks"):
-                compileall.compile_dir(tree / part, quiet=1)
+            for part in ("src", "packs", "benchmarks"):
+                compileall.compile_dir(tree / part, quiet=2)
         bed = Bed(Path(stack.enter_context(tempfile.TemporaryDirectory())), earlier)
         for line in lines:
             print(f"{line.name}, {line.rounds} rounds", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Where the source and the tests of the checkout are: the core's, the packs' in workers, and those of each plugin."""
+"""Where the source and the tests of the checkout are: the core's, the packs', and those of each plugin."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from checkout import PLUGINS, ROOT
+from checkout import PACKS, PLUGINS, ROOT
 from cli.command import OneTool
 from ot import extras, hooks, stores
 from ot.cli.command_table import OURS, all_commands, read_rows
@@ -219,7 +219,8 @@ async def test_what_a_plugin_found_out_is_told_and_its_faults_are_findings(site:
 def test_nothing_in_the_source_names_a_plugin() -> None:
     names = {name for plugin in PLUGINS for name in (plugin.name, plugin.name.replace("-", "_"))}
     assert names
-    files = [file for file in (ROOT / "src").rglob("*") if file.suffix in (".py", ".yaml", ".toml", ".ini", ".md")]
+    every = [file for folder in (ROOT / "src", PACKS) for file in folder.rglob("*")]
+    files = [file for file in every if file.suffix in (".py", ".yaml", ".toml", ".ini", ".md")]
     found = re.compile("|".join(sorted(names)))
     assert [str(file) for file in files if found.search(file.read_text(encoding="utf-8"))] == []
 

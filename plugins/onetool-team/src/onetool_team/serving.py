@@ -19,7 +19,6 @@ from onetool_team.http.listen_address import url_of
 from onetool_team.http.open_requests import OpenRequests
 from onetool_team.http.request_ids import RequestIds
 from onetool_team.http.streamable_http import StreamableHttp
-from onetool_team.http.warm_up import warm_up
 from onetool_team.http.web_server import LAST_SECONDS, WebServer
 from onetool_team.operating.desk import watching_people
 from onetool_team.operating.replicas import answering_here
@@ -29,6 +28,7 @@ from onetool_team.settings import Http
 from onetool_team.state.shared_home import SharedHome
 from onetool_team.team_parts import TeamParts
 from onetool_team.telemetry.open_telemetry import TeamTelemetry, open_telemetry
+from onetool_team.warm_up import warm_up
 from ot.errors import EngineUnavailable, OneToolError
 from ot.server.connection import START_SECONDS
 from ot.server.drain import CUT_OFF_SECONDS, Drain

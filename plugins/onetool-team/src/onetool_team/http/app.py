@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from onetool_team.http.answered_requests import AnsweredRequests
+from onetool_team.http.answers import AnsweredRequests
 from onetool_team.http.asgi import AsgiApp
 from onetool_team.http.bearer import Bearer
 from onetool_team.http.health import Readiness, healthz

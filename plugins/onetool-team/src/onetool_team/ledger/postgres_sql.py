@@ -64,7 +64,7 @@ TRIM_EFFECTS = """
 DELETE FROM effects WHERE (run, start, call) IN (SELECT e.run, e.start, e.call FROM effects e
     WHERE e.principal = %(who)s AND e.sent <= %(before)s AND e.state <> 'sent'
       AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = e.run AND r.ended IS NULL)
-    LIMIT %(most)s) RETURNING 1
+    LIMIT %(most)s FOR UPDATE OF e SKIP LOCKED) RETURNING 1
 """
 CLEAN_RUNS = """
 DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE ended < %(before)s LIMIT %(most)s) RETURNING 1

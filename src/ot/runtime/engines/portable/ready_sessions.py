@@ -26,6 +26,9 @@ AHEAD = 2
 REPLY_SECONDS = 0.001
 """By then the reply is on its way: what makes the next run quick should not make this one slow."""
 
+HAND_BACK_SECONDS = 0.02
+"""How long a run waits for a process that another one hands back, before it has one started: about as long as that takes."""
+
 END_SECONDS = 2.0
 """How long sessions on their way in or out may take once the engine is closed."""
 
@@ -45,6 +48,7 @@ class ReadySessions:
         self._limits: dict[str, Any] = {}
         self._workers: set[int] = set()
         self._background: set[asyncio.Task[None]] = set()
+        self._handing_back: set[asyncio.Task[None]] = set()
         self._closed = False
         self._entering = 0
         self.running = 0
@@ -78,7 +82,7 @@ class ReadySessions:
         self.running += 1
         session: monty.AsyncMontySession | None = None
         try:
-            session = (None if policy else self._take_ready()) or await self._enter(limits, policy)
+            session = (None if policy else await self._take_ready()) or await self._enter(limits, policy)
             yield session
         finally:
             self.running -= 1
@@ -87,7 +91,12 @@ class ReadySessions:
             pause = 0.0 if self._places.locked() else REPLY_SECONDS
             asyncio.get_running_loop().call_later(pause, self._hand_back_next)
 
-    def _take_ready(self) -> monty.AsyncMontySession | None:
+    async def _take_ready(self) -> monty.AsyncMontySession | None:
+        """Return a session that was entered ahead, or is about to be: one more would be one more process for good."""
+        if not self._ready and self._leaving:
+            self._hand_back_next()
+        if not self._ready and self._handing_back:
+            await asyncio.wait(self._handing_back, timeout=HAND_BACK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         while self._ready:
             session = self._ready.popleft()
             if _is_alive(session.worker_pid):
@@ -129,8 +138,10 @@ class ReadySessions:
             self._workers = {pid, *(worker for worker in self._workers if _is_alive(worker))}
 
     def _hand_back_next(self) -> None:
-        if self._leaving:  # else the engine was closed meanwhile
-            self._later(self._hand_back(self._leaving.popleft()))
+        if self._leaving:  # else the engine was closed meanwhile, or another run did not wait
+            task = self._later(self._hand_back(self._leaving.popleft()))
+            self._handing_back.add(task)
+            task.add_done_callback(self._handing_back.discard)
 
     async def _hand_back(self, session: monty.AsyncMontySession | None) -> None:
         try:
@@ -152,6 +163,8 @@ class ReadySessions:
                 self._ready.append(session)
             else:
                 await self._leave(session)
+            if self._leaving or len(self._handing_back) > 1:
+                break  # whoever hands back the next process enters it: the pool has none now, and would start one more
 
     @staticmethod
     async def _leave(session: monty.AsyncMontySession | monty.AsyncMonty) -> None:
