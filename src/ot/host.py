@@ -25,7 +25,7 @@ from ot.ledger.sqlite_ledger import SqliteLedger
 from ot.notes.kept_notes import KeptNotes
 from ot.proxied.asking_servers import AskingServers
 from ot.proxied.auth.account import ServerAccount
-from ot.proxied.auth.record import OpenTokenStore
+from ot.proxied.auth.token_record import OpenTokenStore
 from ot.proxied.catalogue_files import FOLDER as SERVERS
 from ot.proxied.catalogue_files import CatalogueFiles
 from ot.proxied.definition_pins import DefinitionPins

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ot.output import result_pages
+from ot.output import result_pages, result_search
 from output.store_desk import Desk, corpus_items, lines_of, small_blocks
 from output.store_faults import fault
 from pace import effort
@@ -164,7 +164,7 @@ def test_a_page_of_matches_is_cut_to_its_size(tmp_path: Path) -> None:
 
 def test_a_search_ends_when_its_time_is_up_and_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     handle = desk.put("x\n" * 10).handle
-    monkeypatch.setattr(result_pages, "SEARCH_SECONDS", -1.0)
+    monkeypatch.setattr(result_search, "SEARCH_SECONDS", -1.0)
     page = desk.page(handle, search="x")
     assert (page.lines, page.has_more) == ((), True)
     assert "stopped" in page.note

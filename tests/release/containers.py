@@ -16,6 +16,7 @@ from walkthrough.walk import ROOT, Walk
 
 PYTHONS = {"trixie": "3.13", "sid": "3.14"}
 """Debian's suites, and the Python of each."""
+STABLE = "trixie"
 SECONDS = 300
 USER = 1000
 (UV,) = [text for text in PYPROJECT["project"]["dependencies"] if text.startswith("uv>")]

@@ -1,4 +1,7 @@
-"""README and tutorial, played word for word in fresh Debians, on the Pythons that the other tests do not run on."""
+"""README and tutorial, played word for word in fresh Debians, on the Pythons that the other tests do not run on.
+
+The stable Debian is played whenever the tests run; the one that changes every day in the soak.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from console_blocks import typed_commands
-from release.containers import PYTHONS, ContainerWalk, require_containers
+from release.containers import PYTHONS, STABLE, ContainerWalk, require_containers
 from walkthrough.walk import README, make_picture
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
@@ -17,7 +20,10 @@ LONGEST = "bring-your-servers"
 """The page that starts servers of uv and npm; what the others show is in README, too, or is not of this Python."""
 
 
-@pytest.fixture(scope="module", params=PYTHONS)
+@pytest.fixture(
+    scope="module",
+    params=[suite if suite == STABLE else pytest.param(suite, marks=pytest.mark.soak) for suite in PYTHONS],
+)
 def walk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerWalk]:
     """A newcomer who has installed OneTool as the README says, in a Debian that was installed just now."""
     require_containers()

@@ -24,7 +24,7 @@ from ot.errors import ToolError
 from ot.execution.call_context import CallContext
 from ot.execution.caller import Answer, Question
 from ot.proxied.auth.account import ServerAccount
-from ot.proxied.auth.record import TokenRecord
+from ot.proxied.auth.token_record import TokenRecord
 from ot.proxied.auth.token_store import TokenStore
 from ot.proxied.spec import ServerSpec
 from ot_sdk.redaction import Redactor, redact_block, redact_value

@@ -8,8 +8,8 @@ from typing import Any
 
 from ot.proxied.asking_servers import AskingServers
 from ot.proxied.auth.account import ServerAccount
-from ot.proxied.auth.record import TokenRecord
 from ot.proxied.auth.system_keyring import SystemKeyring
+from ot.proxied.auth.token_record import TokenRecord
 from ot.proxied.auth.token_store import TokenStore
 from ot.proxied.catalogue_files import CatalogueFiles
 from ot.proxied.definition_pins import DefinitionPins

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ot.proxied.auth.account import ServerAccount
     from ot.proxied.auth.browser_return import CallbackAnswer
     from ot.proxied.auth.login_state import LoginState
-    from ot.proxied.auth.record import TokenRecord
+    from ot.proxied.auth.token_record import TokenRecord
 
 SECONDS = 300.0
 """How long a person has for a login."""

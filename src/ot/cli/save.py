@@ -38,7 +38,7 @@ def save(
     from ot.ledger.kept_programs import read_kept
     from ot.registry.saved_programs import new_program, write_program
     from ot.runtime.program import parse_program
-    from ot.runtime.saved_text import write_function
+    from ot.runtime.program_as_function import write_function
 
     paths = Paths.find()
     kept = read_kept(paths.global_dir)

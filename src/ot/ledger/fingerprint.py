@@ -1,4 +1,4 @@
-"""Fingerprints: whether two calls have the same arguments, without keeping the arguments."""
+"""Fingerprints: whether two calls are the same, by their tool and arguments, without keeping the arguments."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from ot_sdk import tagged
 from ot_sdk.errors import NotPlain
 
 SIZE = 16
+SAME_CALL_SECONDS = 24 * 3600.0
+"""How long the same call is remembered whose effect is unknown."""
 
 
 def fingerprint(tool: str, arguments: Mapping[str, Any], key: bytes) -> str:

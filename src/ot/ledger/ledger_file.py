@@ -21,8 +21,8 @@ from ot.execution.ledger import Effect, HowEnded, UnknownEffect
 from ot.files import shared_database
 from ot.ledger.background_run import BackgroundRun, RunEnd, RunStatus
 from ot.ledger.entries import LedgerEntry, encode_value, read_value
-from ot.ledger.fingerprint import fingerprint
-from ot.ledger.run_book import CANCELLED_WAITING, FENCED, LEASE_SECONDS, SAME_CALL_SECONDS, Beat, Start
+from ot.ledger.fingerprint import SAME_CALL_SECONDS, fingerprint
+from ot.ledger.run_book import CANCELLED_WAITING, FENCED, LEASE_SECONDS, Beat, Start
 from ot.ledger.writer_locks import WriterLocks
 
 LEDGER = Path("ledger") / "ledger.db"

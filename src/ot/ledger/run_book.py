@@ -13,8 +13,6 @@ from ot.ledger.entries import LedgerEntry
 LEASE_SECONDS = 10.0
 """How long a start may be silent before another takes its place."""
 BEAT_SECONDS = 1.0
-SAME_CALL_SECONDS = 24 * 3600.0
-"""How long the same call is remembered whose effect is unknown."""
 FENCED = "the run was started again elsewhere, or has ended"
 CANCELLED_WAITING = "it was cancelled before it began"
 

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import codecs
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ot.output.result_lines import LineBlock, LineReader, split_lines
-from ot.output.result_search import MAX_FUZZY_RESULTS, LineHit, closest, finder, matching
+from ot.output.result_lines import LineReader, split_lines
+from ot.output.result_search import MAX_FUZZY_RESULTS, LineHit, SearchTime, closest, finder, matching
 
 MAX_PAGE_LINES = 10_000
-SEARCH_SECONDS = 10.0
-SLOW_SECONDS = 0.5
-SLOW_BYTES = 100_000_000
-"""A search that sees fewer bytes in a second of the processor's time is stopped after ``SLOW_SECONDS`` of it.
-
-Ordinary patterns see several times as many; only hostile ones are so slow.
-"""
 FUZZY_SECONDS = 1.5
 _FARTHEST = 1 << 62
 _KEYS = frozenset({"lines", "total_lines", "returned", "offset", "has_more"})
@@ -118,7 +110,7 @@ class PageReader:
 
     def _matching(self, query: PageQuery) -> ResultPage:
         find = finder(query.search)
-        clock = _Deadline()
+        clock = SearchTime()
         page = self._page_hits(query, matching(clock.watch(self._lines.blocks()), find))
         if clock.stopped_at is None:
             return page
@@ -163,32 +155,6 @@ class PageReader:
 def is_page(value: Any) -> bool:
     """Tell a page that a program was given from a part of the stored value, which may be as large as a value may."""
     return type(value) is dict and value.keys() >= _KEYS
-
-
-class _Deadline:
-    """Lets blocks pass until the time is up, and remembers where that was."""
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._work = time.thread_time()
-        self.stopped_at: int | None = None
-
-    @property
-    def seconds(self) -> float:
-        """How long it has been."""
-        return time.monotonic() - self._start
-
-    def watch(self, blocks: Iterable[LineBlock]) -> Iterator[LineBlock]:
-        """Yield *blocks* while there is time."""
-        for block in blocks:
-            if self.seconds > SEARCH_SECONDS or self._is_slow(block.start):
-                self.stopped_at = block.number
-                return
-            yield block
-
-    def _is_slow(self, seen: int) -> bool:
-        worked = time.thread_time() - self._work
-        return worked > SLOW_SECONDS and seen < SLOW_BYTES * worked
 
 
 def _with_note(page: ResultPage, note: str, has_more: bool) -> ResultPage:

@@ -19,6 +19,13 @@ FUZZY_LINE = 4096
 """Only this many characters of a line are compared."""
 
 FUZZY_CUTOFF = 70.0
+SEARCH_SECONDS = 10.0
+SLOW_SECONDS = 0.5
+SLOW_BYTES = 100_000_000
+"""A search that sees fewer bytes in a second of the processor's time is stopped after ``SLOW_SECONDS`` of it.
+
+Ordinary patterns see several times as many; only hostile ones are so slow.
+"""
 _META_CHARACTERS = frozenset("\\.^$*+?{}[]|()")
 _TEXT_ANCHOR = re.compile(r"(?:[^\\]|\\[^AzC])*?(\\[AzC])", re.DOTALL)
 _LINE_MODE_OFF = re.compile(r"\(\?[imsU]*-[imsU]*m")
@@ -155,3 +162,30 @@ def _compile(pattern: str) -> Any:
     if regex.programsize > MAX_PROGRAM_SIZE:
         raise ValueError("search is too large: use fewer or smaller repetitions")
     return regex
+
+
+class SearchTime:
+    """Lets blocks pass until the time is up, and remembers where that was."""
+
+    def __init__(self) -> None:
+        """Begin now."""
+        self._start = time.monotonic()
+        self._work = time.thread_time()
+        self.stopped_at: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been."""
+        return time.monotonic() - self._start
+
+    def watch(self, blocks: Iterable[LineBlock]) -> Iterator[LineBlock]:
+        """Yield *blocks* while there is time."""
+        for block in blocks:
+            if self.seconds > SEARCH_SECONDS or self._is_slow(block.start):
+                self.stopped_at = block.number
+                return
+            yield block
+
+    def _is_slow(self, seen: int) -> bool:
+        worked = time.thread_time() - self._work
+        return worked > SLOW_SECONDS and seen < SLOW_BYTES * worked

@@ -26,7 +26,7 @@ from ot.config.workspace_trust import Seal
 from ot.processes.child_environ import launcher_environ, worker_environ
 from ot.proxied.auth.account import FOLDER as LOGINS
 from ot.proxied.auth.account import ServerAccount
-from ot.proxied.auth.record import OpenTokenStore
+from ot.proxied.auth.token_record import OpenTokenStore
 from ot.proxied.catalogue_files import FOLDER
 from ot.proxied.place import ServerPlace, find_program, place_of_server, runs_modules, script_of, server_here
 from ot.registry.proxy_target import ServerIdentity

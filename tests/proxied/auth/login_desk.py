@@ -12,7 +12,7 @@ from oauth.resource_server import LoopbackResourceServer
 from ot.proxied.auth.account import ServerAccount
 from ot.proxied.auth.browser_return import CallbackAnswer
 from ot.proxied.auth.login import login
-from ot.proxied.auth.record import TokenRecord
+from ot.proxied.auth.token_record import TokenRecord
 from ot.proxied.auth.token_store import TokenStore
 from ot.proxied.spec import ServerSpec
 

@@ -26,8 +26,8 @@ from ot.proxied.auth.login import login
 from ot.proxied.auth.login_state import login_state
 from ot.proxied.auth.logout import logout
 from ot.proxied.auth.loopback import LoopbackCallback
-from ot.proxied.auth.record import TokenRecord
 from ot.proxied.auth.refresh import refresh_record
+from ot.proxied.auth.token_record import TokenRecord
 from ot.proxied.auth.token_store import TokenStore
 from pace import PATIENCE
 from proxied.auth.login_desk import Browser, account_at, logged_in, spec_of_account, stored

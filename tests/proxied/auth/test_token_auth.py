@@ -17,8 +17,8 @@ from oauth.resource_server import LoopbackResourceServer
 from ot.errors import AuthServerDown, LoginNeeded
 from ot.proxied import guarded_client
 from ot.proxied.auth.account import ServerAccount
-from ot.proxied.auth.record import TokenRecord
 from ot.proxied.auth.token_auth import TokenAuth, renew
+from ot.proxied.auth.token_record import TokenRecord
 from ot.proxied.auth.token_store import LOCK_SECONDS, TokenStore
 from pace import PATIENCE
 from proxied.auth.login_desk import account_at, logged_in, overwritten, spec_of_account, stored

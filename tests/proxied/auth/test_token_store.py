@@ -20,8 +20,8 @@ from ot.config.principal import os_user
 from ot.config.secrets import Secrets
 from ot.proxied.auth.account import ServerAccount
 from ot.proxied.auth.login_state import login_state
-from ot.proxied.auth.record import TokenRecord
 from ot.proxied.auth.system_keyring import SystemKeyring
+from ot.proxied.auth.token_record import TokenRecord
 from ot.proxied.auth.token_store import RecordUnreadable, TokenStore
 from ot.proxied.spec import ServerSpec, resolve_spec
 

@@ -23,7 +23,7 @@ from operating.operated_team import OperatedTeam, operated_team
 from ot.config.load import load_config
 from ot.config.paths import Paths
 from ot.config.trust import Trust
-from ot.proxied.auth.record import TokenRecord
+from ot.proxied.auth.token_record import TokenRecord
 from ot.proxied.spec import resolve_specs
 from pace import PATIENCE
 from team.whole_team import canary

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ot.config.secrets import IssuedSecrets
-from ot.proxied.auth.record import OpenTokenStore, TokenRecord
+from ot.proxied.auth.token_record import OpenTokenStore, TokenRecord
 from ot_sdk.redaction import Redactor
 
 FOLDER = "logins"

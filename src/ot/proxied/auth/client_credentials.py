@@ -15,7 +15,7 @@ from mcp.client.auth.extensions.client_credentials import (
 from ot.errors import LoginFailed, LoginNeeded
 from ot.proxied.auth.account import ServerAccount
 from ot.proxied.auth.provider_flow import TokensInHand, drive
-from ot.proxied.auth.record import TokenRecord
+from ot.proxied.auth.token_record import TokenRecord
 
 METHODS: tuple[Literal["client_secret_basic", "client_secret_post"], ...] = (
     "client_secret_basic",

@@ -16,8 +16,8 @@ from ot.errors import LoginFailed, LoginRefused
 from ot.proxied.auth.account import ServerAccount
 from ot.proxied.auth.browser_return import CallbackAnswer
 from ot.proxied.auth.provider_flow import TokensInHand, client_id_needed, drive
-from ot.proxied.auth.record import TokenRecord, TokenRecords
 from ot.proxied.auth.system_keyring import SystemKeyring
+from ot.proxied.auth.token_record import TokenRecord, TokenRecords
 from ot.proxied.auth.token_store import RecordUnreadable, token_store
 from ot.proxied.internal_addresses import AddressRule
 

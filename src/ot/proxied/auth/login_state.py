@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from ot.proxied.auth.account import ServerAccount
-from ot.proxied.auth.record import TokenRecord
 from ot.proxied.auth.system_keyring import SystemKeyring
+from ot.proxied.auth.token_record import TokenRecord
 from ot.proxied.auth.token_store import RecordsUnreachable, RecordUnreadable, token_store
 
 

@@ -6,9 +6,9 @@ import asyncio
 
 from ot.errors import LoginNeeded, ServerUnavailable
 from ot.proxied.auth.account import ServerAccount
-from ot.proxied.auth.record import TokenRecord, TokenRecords
 from ot.proxied.auth.refresh import post_as_client
 from ot.proxied.auth.system_keyring import SystemKeyring
+from ot.proxied.auth.token_record import TokenRecord, TokenRecords
 from ot.proxied.auth.token_store import RecordUnreadable, token_store
 
 NOT_OFFERED = "its authorization server does not revoke tokens: they end when they expire"

@@ -17,8 +17,8 @@ from mcp_types.version import LATEST_PROTOCOL_VERSION
 from ot.errors import AuthServerDown, LoginFailed, ServerUnavailable
 from ot.proxied.auth.account import ServerAccount
 from ot.proxied.auth.challenge import challenge_fields
-from ot.proxied.auth.record import ClientAuth, TokenRecord
 from ot.proxied.auth.refresh import expiry
+from ot.proxied.auth.token_record import ClientAuth, TokenRecord
 from ot.proxied.guarded_client import GuardedClient, ask
 from ot.proxied.internal_addresses import AddressRule
 from ot.proxied.reply_faults import Refused

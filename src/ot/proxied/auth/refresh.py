@@ -12,7 +12,7 @@ import httpx2
 
 from ot.errors import AuthServerDown, LoginNeeded
 from ot.proxied.auth.account import ServerAccount
-from ot.proxied.auth.record import TokenRecord
+from ot.proxied.auth.token_record import TokenRecord
 from ot.proxied.guarded_client import GuardedClient, ask
 from ot.proxied.internal_addresses import AddressRule
 from ot.proxied.reply_faults import Refused

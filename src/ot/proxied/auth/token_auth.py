@@ -14,9 +14,9 @@ import httpx2
 from ot.errors import AuthServerDown, LoginNeeded, ServerUnavailable
 from ot.proxied.auth.account import ServerAccount
 from ot.proxied.auth.challenge import missing_scope
-from ot.proxied.auth.record import TokenRecord, TokenRecords
 from ot.proxied.auth.refresh import refresh_record
 from ot.proxied.auth.system_keyring import SystemKeyring
+from ot.proxied.auth.token_record import TokenRecord, TokenRecords
 from ot.proxied.auth.token_store import RecordsUnreachable, RecordUnreadable, token_store
 
 NO_LOGIN = "nobody has logged in yet"

@@ -13,8 +13,8 @@ from typing import Any, Literal, cast
 from ot.files.no_links import NO_LINK, make_private
 from ot.files.private_file import read_regular, try_lock, write_private
 from ot.proxied.auth.account import ServerAccount
-from ot.proxied.auth.record import TokenRecord, TokenRecords
 from ot.proxied.auth.system_keyring import KeyringUnavailable, SystemKeyring
+from ot.proxied.auth.token_record import TokenRecord, TokenRecords
 
 MAX_BYTES = 1 << 20
 LOCK_SECONDS = 45.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from ot.ledger.run_book import LEASE_SECONDS, SAME_CALL_SECONDS
+from ot.ledger.fingerprint import SAME_CALL_SECONDS
+from ot.ledger.run_book import LEASE_SECONDS
 
 ALIVE_SECONDS = 4.0
 """A writer that has not been heard of for so long is dead, and what it had sent is unknown."""

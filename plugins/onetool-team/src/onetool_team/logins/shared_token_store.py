@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from onetool_team.state.shared_state import SharedState, StateUnavailable
 from onetool_team.state.state_keys import NotSealed, StateKeys
 from ot.proxied.auth.account import ServerAccount
-from ot.proxied.auth.record import OpenTokenStore, TokenRecord
+from ot.proxied.auth.token_record import OpenTokenStore, TokenRecord
 from ot.proxied.auth.token_store import LOCK_SECONDS, RecordsUnreachable, RecordUnreadable
 
 MARGIN_SECONDS = 10.0

@@ -22,8 +22,8 @@ from ot.errors import AuthServerDown, LoginNeeded
 from ot.proxied.auth.account import ServerAccount
 from ot.proxied.auth.login_state import login_state
 from ot.proxied.auth.logout import logout
-from ot.proxied.auth.record import TokenRecord
 from ot.proxied.auth.token_auth import renew
+from ot.proxied.auth.token_record import TokenRecord
 from ot.proxied.auth.token_store import RecordUnreadable, token_store
 from pace import PATIENCE
 from postgres_server import PostgresServer, postgres_server

@@ -27,7 +27,7 @@ REPLY_SECONDS = 0.001
 """By then the reply is on its way: what makes the next run quick should not make this one slow."""
 
 HAND_BACK_SECONDS = 0.02
-"""How long a run waits for a process that another one hands back, before it has one started: about as long as that takes."""
+"""How long a run waits for a process that another hands back, before one more is started: as long as that takes."""
 
 END_SECONDS = 2.0
 """How long sessions on their way in or out may take once the engine is closed."""
