@@ -173,7 +173,7 @@ async def test_a_proxy_that_cannot_be_used_is_said_to_be_the_reason(tmp_path: Pa
     assert "the proxy that the environment names cannot be used" in error
 
 
-MODULES = ("gzip_body", "web_requests", "web_cache", "web_reading", "web_readers", "web_fetcher")
+MODULES = ("gzip_body", "web_requests", "web_cache", "web_reading", "web_reader_processes", "web_fetcher")
 MEGABYTE = 1 << 20
 
 
@@ -245,7 +245,7 @@ async def read(readers: Any, body: bytes = b"[1]") -> Any:
 
 
 async def test_a_reader_that_dies_is_an_error_of_its_page_alone(parts: Any):
-    readers = parts.web_readers.Readers(PATIENCE)
+    readers = parts.web_reader_processes.Readers(PATIENCE)
     assert await read(readers) == [1]
     (reader,) = readers._idle
     reading = asyncio.create_task(read(readers, b"[" + b"[1,2]," * 1_000_000 + b"3]"))
@@ -263,8 +263,8 @@ async def test_a_reader_that_dies_is_an_error_of_its_page_alone(parts: Any):
 
 
 async def test_a_reader_has_so_much_memory_and_no_more(parts: Any, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(parts.web_readers, "MEGABYTES", 150)
-    readers = parts.web_readers.Readers(PATIENCE)
+    monkeypatch.setattr(parts.web_reader_processes, "MEGABYTES", 150)
+    readers = parts.web_reader_processes.Readers(PATIENCE)
     with pytest.raises(ValueError, match=r"it is too large or too deep to be read \(MemoryError\)"):
         await read(readers, b"[" + b"{}," * 3_000_000 + b"{}]")
     assert await read(readers) == [1]
@@ -273,8 +273,8 @@ async def test_a_reader_has_so_much_memory_and_no_more(parts: Any, monkeypatch: 
 
 
 async def test_a_reader_that_is_not_needed_ends(parts: Any, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(parts.web_readers, "IDLE_SECONDS", 0.01)
-    readers = parts.web_readers.Readers(PATIENCE)
+    monkeypatch.setattr(parts.web_reader_processes, "IDLE_SECONDS", 0.01)
+    readers = parts.web_reader_processes.Readers(PATIENCE)
     assert await read(readers) == [1]
     (reader,) = readers._idle
     async with asyncio.timeout(PATIENCE):

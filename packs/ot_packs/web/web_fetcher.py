@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import httpx2
 from certificates import certificates
 from web_cache import PageCache
-from web_readers import Readers
+from web_reader_processes import Readers
 from web_requests import PORTS, PlaceRule, Requests, WebAnswer
 
 from ot_sdk.network import retry_seconds
