@@ -101,7 +101,7 @@ class Redactor:
     def _know(self, secrets: Iterable[_Secret]) -> None:
         # The longest first: one secret may be the beginning of another.
         self._secrets = sorted(secrets, key=lambda secret: len(secret.value), reverse=True)
-        self._ways = [(way.size, way.trace, way) for secret in self._secrets for way in secret.ways]
+        self._ways = [way for secret in self._secrets for way in secret.traces]
         self._shortest = min((size for size, _, _ in self._ways), default=0)
 
     def __len__(self) -> int:
@@ -167,6 +167,7 @@ class _Secret:
         self.ways = [_Way(name, value, lambda: "".join(map(_letter_pattern, value)))]
         self.ways += [_Way(name, text, lambda text=text: text) for text in {raw.hex(): 1, raw.hex().upper(): 1}]
         self.ways += [_base64_way(name, raw, offset) for offset in range(3)]
+        self.traces = [(way.size, way.trace, way) for way in self.ways]
 
     @cached_property
     def escaped(self) -> str:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ot_sdk.redaction
 from config.desk import Desk
 from ot.config.secrets import KEPT, IssuedSecrets, Secrets, SharedRedaction
 from ot.errors import ConfigError
@@ -182,6 +183,20 @@ def test_a_line_is_looked_through_as_often_for_a_thousand_workspaces_as_for_one(
     looks.clear()
     assert "[secret:TOKEN] [secret:TOKEN]" == redaction.redact("of-person-998 of-the-operator")
     assert alone == len(looks)
+
+
+def test_an_opening_makes_ready_no_secret_of_those_that_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, init = list[str](), ot_sdk.redaction._Secret.__init__
+
+    def count(self: ot_sdk.redaction._Secret, value: str, name: str) -> None:
+        made.append(value)
+        init(self, value, name)
+
+    monkeypatch.setattr(ot_sdk.redaction._Secret, "__init__", count)
+    redaction = SharedRedaction(IssuedSecrets())
+    for number in range(20):
+        redaction.put(number, having(f"of-person-{number}"))
+    assert [f"of-person-{number}" for number in range(20)] == made
 
 
 def test_a_reload_changes_what_is_taken_out() -> None:

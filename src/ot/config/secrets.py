@@ -169,6 +169,7 @@ class SharedRedaction:
         self._open: dict[object, NamedValues] = {}
         self._closed: list[NamedValues] = []
         self._holders = Counter[NamedValues]()
+        self._redactors: dict[NamedValues, Redactor] = {}
         self._redactor = Redactor()
 
     def put(self, workspace: object, secrets: Secrets) -> None:
@@ -190,12 +191,13 @@ class SharedRedaction:
             self._count({self._closed.pop(0): -1})
 
     def _count(self, changes: dict[NamedValues, int]) -> None:
-        known = set(self._holders)
         self._holders.update(changes)
         self._holders = +self._holders
-        if known != set(self._holders):
+        if self._redactors.keys() != self._holders.keys():
+            # Each is made once, for that takes longer than all else of an opening.
+            self._redactors = {values: self._redactors.get(values) or Redactor(values) for values in self._holders}
             # Replaced as a whole: the log is written on a thread.
-            self._redactor = Redactor(pair for values in self._holders for pair in values)
+            self._redactor = Redactor.join(self._redactors.values())
 
     def redact(self, text: str) -> str:
         """Return *text* with every value that any workspace knows replaced by ``[secret:NAME]``; for any thread."""
