@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from ot.config.paths import Paths
-from ot.daemon import handshake, life
+from ot.daemon import handshake, server_lock
 from ot.daemon.handshake import MAX_BYTES, PREFIX_BYTES, MalformedHeader, body_bytes, read_body
-from ot.daemon.life import Life
+from ot.daemon.server_lock import ServerLock
 from ot.daemon.shared_server import SharedServer
 from ot.host import Host
 from ot.relay.header import COMMAND, CONTROL, MAGIC, Header
@@ -45,13 +45,13 @@ class House:
     """A shared server, and how it is reached."""
 
     server: SharedServer
-    life: Life
+    lock: ServerLock
     serving: asyncio.Task[None]
     cwd: Path
 
     async def connect(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Return a connection on which *data* was sent."""
-        reader, writer = await asyncio.open_unix_connection(self.life.place.socket)
+        reader, writer = await asyncio.open_unix_connection(self.lock.place.socket)
         writer.write(data)
         return reader, writer
 
@@ -79,13 +79,13 @@ class House:
 @asynccontextmanager
 async def _house(cwd: Path, *, idle_seconds: float = 600.0) -> AsyncGenerator[House]:
     directory = tempfile.mkdtemp(prefix="ot", dir="/tmp")
-    life = Life.begin(Place(directory, KEY))
-    assert life
+    lock = ServerLock.begin(Place(directory, KEY))
+    assert lock
     host = Host(Paths.of(cwd, Path.home() / ".onetool"), engine=PortableEngine())
-    server = SharedServer(life, host, idle_seconds=idle_seconds, look_seconds=0.02)
+    server = SharedServer(lock, host, idle_seconds=idle_seconds, look_seconds=0.02)
     serving = asyncio.ensure_future(server.serve())
     try:
-        yield House(server, life, serving, cwd)
+        yield House(server, lock, serving, cwd)
     finally:
         server.stop(now=True)
         await asyncio.gather(serving, return_exceptions=True)
@@ -222,7 +222,7 @@ async def test_who_sends_no_whole_header_is_cut_off(house: House, data: bytes, m
 async def test_without_clients_it_ends_after_a_while_and_removes_its_socket(tmp_path: Path) -> None:
     async with _house(tmp_path, idle_seconds=0.1) as house:
         await house.ended()
-        assert not os.path.exists(house.life.place.socket)  # noqa: ASYNC240, PTH110 - one look
+        assert not os.path.exists(house.lock.place.socket)  # noqa: ASYNC240, PTH110 - one look
 
 
 async def test_while_there_is_a_client_it_does_not_end(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ async def test_while_there_is_a_client_it_does_not_end(tmp_path: Path) -> None:
 async def test_who_connects_while_it_retires_is_served_and_a_successor_may_begin(house: House) -> None:
     reader, writer = await house.connect(b"")
     house.server.retire()
-    successor = Life.begin(house.life.place)
+    successor = ServerLock.begin(house.lock.place)
     assert successor
     writer.write(house.header())
     async with asyncio.timeout(PATIENCE):
@@ -252,8 +252,8 @@ async def test_who_connects_while_it_retires_is_served_and_a_successor_may_begin
 
 
 async def test_a_server_that_lives_lets_no_second_one_begin(house: House) -> None:
-    assert Life.begin(house.life.place) is None
-    assert house.life.is_current()
+    assert ServerLock.begin(house.lock.place) is None
+    assert house.lock.is_current()
 
 
 def _leave_files(directory: Path, name: str) -> set[Path]:
@@ -264,7 +264,7 @@ def _leave_files(directory: Path, name: str) -> set[Path]:
 
 
 def test_a_new_server_removes_what_dead_ones_have_left_and_nothing_of_the_others(tmp_path: Path) -> None:
-    begun, directory = Life.begin(Place(str(tmp_path), KEY)), tmp_path
+    begun, directory = ServerLock.begin(Place(str(tmp_path), KEY)), tmp_path
     assert begun
     own = set(directory.iterdir())
     dead = _leave_files(directory, "00000001")
@@ -290,31 +290,31 @@ def test_a_server_whose_file_was_removed_while_it_began_makes_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place(str(tmp_path), KEY)
-    locked, removals = life._locked, [True, False]
+    locked, removals = server_lock._locked, [True, False]
 
     def lock_late(lock: int, place: Place) -> bool:
         if removals.pop(0):
             os.unlink(place.life)  # noqa: PTH108 - as a server of another key does
         return locked(lock, place)
 
-    monkeypatch.setattr(life, "_locked", lock_late)
-    begun = Life.begin(place)
+    monkeypatch.setattr(server_lock, "_locked", lock_late)
+    begun = ServerLock.begin(place)
     assert begun
     monkeypatch.undo()
-    assert Life.begin(place) is None
+    assert ServerLock.begin(place) is None
     begun.end()
     begun.listener.close()
 
 
 async def test_when_its_socket_is_taken_away_it_retires(house: House) -> None:
-    os.unlink(house.life.place.socket)  # noqa: PTH108 - at once
+    os.unlink(house.lock.place.socket)  # noqa: PTH108 - at once
     await house.ended()
 
 
 async def test_it_says_what_it_is_and_ends_when_asked_to(house: House) -> None:
     said = await _control(house)
-    assert (said["pid"], said["socket"], said["connections"]) == (os.getpid(), house.life.place.socket, [])
-    assert said["since"] == house.life.since
+    assert (said["pid"], said["socket"], said["connections"]) == (os.getpid(), house.lock.place.socket, [])
+    assert said["since"] == house.lock.since
     await _control(house, b"stop")
     await house.ended()
 

@@ -121,6 +121,7 @@ def test_the_typescript_client_lists_runs_is_asked_and_cancels(
     compare_library("typescript-sdk", era, seen, tap)
 
 
+@pytest.mark.soak
 def test_a_person_answers_the_inspectors_questions_in_a_terminal(house: SharedBed, tap: Tap) -> None:
     require_programs("npm", "node")
 

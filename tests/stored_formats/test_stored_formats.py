@@ -75,7 +75,7 @@ NOT_STORED: Mapping[str, str] = {
     "ot/config/clients/client_file.py": "files of clients, in the clients' own formats",
     "ot/config/clients/connection.py": "copies of clients' files, unchanged",
     "ot/config/new_directory.py": "the configuration's template and its schema, for people and editors",
-    "ot/daemon/life.py": "who lives and whether it answers, which counts only while it is locked",
+    "ot/daemon/server_lock.py": "who lives and whether it answers, which counts only while it is locked",
     "ot/daemon/main.py": "nothing: it opens a log for people",
     "ot/files/guarded_directory.py": "files of programs",
     "ot/files/private_file.py": "what the modules above hand it",

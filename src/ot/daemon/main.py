@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ot.daemon.life import Life
+from ot.daemon.server_lock import ServerLock
 from ot.relay.place import Place, Unshared, find_place
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ def main() -> None:
     if sys.argv[1:] != [place.socket]:
         sys.exit("onetool: this is started by onetool serve --shared")
     tell = _detach(place)
-    life = Life.begin(place)
+    lock = ServerLock.begin(place)
     with suppress(OSError):  # whoever waited has gone
-        os.write(tell, b"ok" if life else b"no")
+        os.write(tell, b"ok" if lock else b"no")
     os.close(tell)
-    if life:
-        _serve(life)
+    if lock:
+        _serve(lock)
 
 
 def _detach(place: Place) -> int:
@@ -84,15 +84,15 @@ def _reset_limits() -> None:
             Path("/proc/self/oom_score_adj").write_text("0")
 
 
-def _serve(life: Life) -> None:
+def _serve(lock: ServerLock) -> None:
     gc.disable()  # until it serves
     try:
         from ot.daemon.serving import serve  # noqa: PLC0415 - takes seconds, in which clients can already connect
 
         with _runner() as runner:
-            runner.run(serve(life))
+            runner.run(serve(lock))
     finally:
-        life.end()
+        lock.end()
     # A tool's thread that still runs cannot be stopped, and Python would wait for it.
     os._exit(0)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ot import hooks
 from ot.config.paths import Paths
-from ot.daemon.life import Life
+from ot.daemon.server_lock import ServerLock
 from ot.errors import OneToolError
 from ot.host import Host
 from ot.logs import LogFile, configure_logs, end_logs, log_path
@@ -26,8 +26,8 @@ START_SECONDS = 3.0
 """How long an end waits for an engine that is still starting, which could not be closed."""
 
 
-async def serve(life: Life) -> None:
-    """Serve those who connect to the socket of *life*, until nobody needs it."""
+async def serve(lock: ServerLock) -> None:
+    """Serve those who connect to the socket of *lock*, until nobody needs it."""
     paths = Paths.find(os.environ, Path.home())
     host = Host(paths)
     resident = _resident(host, paths)
@@ -41,7 +41,7 @@ async def serve(life: Life) -> None:
     from ot.server.serve import Watchdog  # noqa: PLC0415 - as above
 
     watchdog = Watchdog()
-    server = SharedServer(life, host)
+    server = SharedServer(lock, host)
     collect_between_replies()
     for number, now in ((signal.SIGTERM, False), (signal.SIGINT, True)):
         asyncio.get_running_loop().add_signal_handler(number, lambda now=now: server.stop(now=now))

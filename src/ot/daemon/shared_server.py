@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from ot.daemon.commands import TypedCommand, is_command
 from ot.daemon.handshake import client_process, is_control, read_header, refuse, welcome
-from ot.daemon.life import Life
+from ot.daemon.server_lock import ServerLock
 from ot.errors import OneToolError
 from ot.host import Host
 from ot.processes.peer import ClientRefused, ServerRetires, require_own_peer
@@ -36,14 +36,14 @@ class SharedServer:
 
     def __init__(
         self,
-        life: Life,
+        lock: ServerLock,
         host: Host,
         *,
         idle_seconds: float = IDLE_SECONDS,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
-        """Serve those who connect to the socket of *life*; end *idle_seconds* after the last one has gone."""
-        self._life = life
+        """Serve those who connect to the socket of *lock*; end *idle_seconds* after the last one has gone."""
+        self._lock = lock
         self._host = host
         self._idle_seconds, self._look_seconds = idle_seconds, look_seconds
         self._connections: set[Connection] = set()
@@ -58,10 +58,10 @@ class SharedServer:
 
     async def serve(self) -> None:
         """Serve until it is stopped, or not needed any more."""
-        server = await asyncio.start_unix_server(self._serve_client, sock=self._life.listener)
+        server = await asyncio.start_unix_server(self._serve_client, sock=self._lock.listener)
         looking = asyncio.ensure_future(self._look())
-        self._life.ready()
-        logger.info("sharing one server at %s", self._life.place.socket)
+        self._lock.ready()
+        logger.info("sharing one server at %s", self._lock.place.socket)
         try:
             await self._ended.wait()
         finally:
@@ -73,7 +73,7 @@ class SharedServer:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    # ---------------------------------------------------------------- life
+    # ---------------------------------------------------------------- the end
 
     async def _look(self) -> None:
         """Retire once nobody has been here for long, or clients do not find this server any more."""
@@ -84,7 +84,7 @@ class SharedServer:
             elif not self._takes_clients:
                 # Who had connected before it retired has been received since.
                 self._ended.set()
-            if time.monotonic() - self._used > self._idle_seconds or not self._life.is_current():
+            if time.monotonic() - self._used > self._idle_seconds or not self._lock.is_current():
                 self.retire()
 
     def retire(self) -> None:
@@ -92,7 +92,7 @@ class SharedServer:
         if self._takes_clients:
             logger.info("retiring, with %d clients", len(self._connections))
             self._takes_clients = False
-            self._life.end()
+            self._lock.end()
 
     def stop(self, *, now: bool = False) -> None:
         """Retire, give open runs the time that the settings give them unless it is to be *now*, and end."""
@@ -156,11 +156,11 @@ class SharedServer:
             await workspace.aclose()
 
     def _require_own_build(self, header: Header) -> None:
-        if header.key != self._life.place.key:
+        if header.key != self._lock.place.key:
             raise ClientRefused("the client is of another build or user")
         if header.environ.get(b"HOME", b"") != os.environb.get(b"HOME", b""):
             raise ClientRefused("the client has another HOME than the shared server")
-        if self._takes_clients and not self._life.is_current():
+        if self._takes_clients and not self._lock.is_current():
             self.retire()
             raise ServerRetires("another version has been installed")
         if self._stopping:
@@ -183,8 +183,8 @@ class SharedServer:
         return {
             "build": installed_version(),
             "pid": os.getpid(),
-            "since": self._life.since,
-            "socket": self._life.place.socket,
+            "since": self._lock.since,
+            "socket": self._lock.place.socket,
             "connections": [
                 *(connection.state() for connection in self._connections),
                 *(command.state(workspace) for command, workspace in self._commands.items()),

@@ -1,4 +1,4 @@
-"""Life: the lock and the socket that make one process the shared server of its key."""
+"""ServerLock: the lock and the socket that make one process the shared server of its key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOCKED = (".start", ".life", ".log")
 """Files that are locked: while a server is started, while it takes clients, and while anything of it runs."""
 
 
-class Life:
+class ServerLock:
     """Held from the first moment of a server until it takes nobody any more."""
 
     def __init__(self, place: Place, lock: int) -> None:
@@ -36,8 +36,8 @@ class Life:
         self._socket = _inode(place.socket)
 
     @classmethod
-    def begin(cls, place: Place) -> Life | None:
-        """Return the life of a new server, or nothing where another one lives."""
+    def begin(cls, place: Place) -> ServerLock | None:
+        """Return the lock of a new server, or nothing where another one lives."""
         while True:
             lock = os.open(place.life, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             if not _locked(lock, place):
