@@ -224,6 +224,20 @@ def test_the_command_shows_and_restores_and_says_how_to_take_that_back(onetool: 
     assert (onetool.cwd / "a.txt").read_text() == "after"
 
 
+def test_without_an_id_the_command_lists_the_latest_runs_that_changed_something(onetool: OneTool) -> None:
+    assert onetool("undo").out == "No run has changed files or notes that an undo could restore.\n"
+    first = run_of(onetool, "file.write(path='a.txt', content='x')\nfile.write(path='b.txt', content='x')")
+    run_of(onetool, "file.list()")
+    second = run_of(onetool, "file.write(path='a.txt', content='after')")
+    rows = [line.split() for line in onetool("undo").out.splitlines()]
+    assert [row[0] for row in rows] == ["run", second, first]
+    assert rows[2][3:] == ["2", "paths", str(onetool.cwd)]
+    assert [one["paths"] for one in json.loads(onetool("undo", "--json").out)] == [
+        [str(onetool.cwd / "a.txt")],
+        [str(onetool.cwd / "a.txt"), str(onetool.cwd / "b.txt")],
+    ]
+
+
 def test_the_command_works_where_the_run_did(onetool: OneTool) -> None:
     run = run_of(onetool, "file.write(path='a.txt', content='after')")
     (elsewhere := onetool.home / "elsewhere").mkdir()

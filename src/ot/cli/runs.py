@@ -20,6 +20,7 @@ from ot.cli.terminal.options import AsJson
 
 if TYPE_CHECKING:
     from ot.files.kept_run import KeptRun
+    from ot.files.run_images import ImageStore
     from ot.ledger.background_run import RunStatus
     from ot.ledger.entries import LedgerEntry
     from ot.ledger.sqlite_ledger import SqliteLedger
@@ -266,11 +267,20 @@ async def _look_up(ledger: SqliteLedger, id: str) -> KnownRun | None:
 
 def find_kept_run(id: str) -> KeptRun | None:
     """Return what is kept for an undo of a run."""
+    return _images().find_run(_principal(), id)
+
+
+def list_kept_runs() -> list[KeptRun]:
+    """Return what is kept for an undo of the latest runs."""
+    return _images().list_runs(_principal(), MOST_LISTED)
+
+
+def _images() -> ImageStore:
     from ot.config.paths import Paths
     from ot.files.run_images import FOLDER, ImageBounds, ImageStore
 
     place = Paths.find().global_dir / FOLDER
-    return ImageStore(lambda principal: place, ImageBounds()).find_run(_principal(), id)
+    return ImageStore(lambda principal: place, ImageBounds())
 
 
 def _require_known(known: KnownRun | None, id: str) -> KnownRun:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,17 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ot.cli.exit_codes import DENIED, FAILURE, NOT_FOUND, OK, exit_code
-from ot.cli.runs import RunArgument, find_kept_run, list_calls
-from ot.cli.terminal import echo, echo_either, fail
+from ot.cli.runs import find_kept_run, list_calls, list_kept_runs
+from ot.cli.terminal import columns, echo, echo_either, fail, pluralize
 from ot.cli.terminal.options import AsJson
+from ot.visible_text import printable
 
 if TYPE_CHECKING:
     from ot.execution.caller import Question
     from ot.runtime.reply import BareReply
 
+NOTHING_KEPT = "No run has changed files or notes that an undo could restore."
+
 
 def undo(
-    id: RunArgument,
+    id: Annotated[str, typer.Argument(help="The run's id; without one the latest runs are listed.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be restored.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: AsJson = False,
@@ -29,6 +33,9 @@ def undo(
 
     What has changed since is shown and left alone. An undo is a run, too, and can be undone.
     """
+    if not id:
+        _list_kept(as_json)
+        return
     from ot.cli.terminal.event_loop import run_async
     from ot.cli.terminal.prompts import somebody_is_there
 
@@ -47,6 +54,16 @@ def undo(
     done = {**reply.value, "undone_by": reply.run}
     echo_either(as_json, done, [*_lines(done, "restored"), f"To take this back: onetool undo {reply.run}"])
     raise typer.Exit(FAILURE if done["left"] else OK)
+
+
+def _list_kept(as_json: bool) -> None:
+    rows = [{**kept.about, "paths": list(kept.paths)} for kept in list_kept_runs()]
+    cells = [["run", "at", "changed", "in"]]
+    for row in rows:
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["at"]))
+        changed = pluralize(len(row["paths"]), "path")
+        cells.append([row["run"], at, changed, printable(row["directory"])])
+    echo_either(as_json, rows, columns(cells) if rows else [NOTHING_KEPT])
 
 
 def _go_to_its_directory(id: str) -> None:

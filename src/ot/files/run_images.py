@@ -284,6 +284,15 @@ class ImageStore:
             return KeptRun.read(file)
         return None
 
+    def list_runs(self, principal: str, most: int) -> list[KeptRun]:
+        """Return what is kept of the latest runs, the last one first."""
+        files: list[tuple[float, str]] = []
+        for file in self._place(principal).glob(f"*{ENDING}"):
+            with suppress(OSError):  # removed meanwhile
+                files.append((file.stat().st_mtime, file.stem))
+        latest = (self.find_run(principal, run) for _, run in sorted(files, reverse=True)[:most])
+        return [kept for kept in latest if kept]
+
     @contextmanager
     def open_run(self, principal: str, run: str) -> Generator[tuple[KeptRun, BinaryIO]]:
         """Give what is kept of a run, and its file, while no other process writes it.

@@ -23,10 +23,10 @@ FREEZES = (1.0, 8.0)
 END_SECONDS = 4 * PATIENCE
 
 
-async def keep_busy(bed: WorkerBed, runs: int) -> None:
-    """Ask for that many runs, so that some have not ended at any time."""
+async def keep_busy(bed: WorkerBed, runs: int, over: asyncio.Event) -> None:
+    """Ask for that many runs at least, and until it is *over*, so that some have not ended at any time."""
     is_open: set[str] = set()
-    while len(bed.asked) < runs:
+    while len(bed.asked) < runs or not over.is_set():
         is_open = {id for id in is_open if not (await bed.status(id)).end}
         is_open |= {await bed.ask() for _ in range(LEAST_OPEN - len(is_open))}
         await asyncio.sleep(0.1)
@@ -34,7 +34,8 @@ async def keep_busy(bed: WorkerBed, runs: int) -> None:
 
 async def disturbed(bed: WorkerBed, kills: int, freezes: int, runs: int) -> Counter[str]:
     """Return how that many runs ended while workers were killed and frozen."""
-    asking = asyncio.ensure_future(keep_busy(bed, runs))
+    over = asyncio.Event()
+    asking = asyncio.ensure_future(keep_busy(bed, runs, over))
     freezing: list[asyncio.Future[None]] = []
     for action in random.sample(["kill"] * kills + ["freeze"] * freezes, kills + freezes):
         await asyncio.sleep(random.uniform(*PAUSES))
@@ -43,6 +44,7 @@ async def disturbed(bed: WorkerBed, kills: int, freezes: int, runs: int) -> Coun
         else:
             freezing.append(asyncio.ensure_future(bed.freeze_one(random.uniform(*FREEZES))))
     await asyncio.gather(*freezing)
+    over.set()
     await asking
     await bed.all_ended(END_SECONDS)
     return await bed.check()
@@ -62,7 +64,8 @@ async def test_forty_kills_double_no_write_and_lose_no_run(tmp_path: Path) -> No
 @pytest.mark.timeout(3600)
 async def test_five_hundred_kills_and_a_hundred_freezes_double_no_write_and_lose_no_run(tmp_path: Path) -> None:
     with running_redis() as redis:
-        async with worker_bed(tmp_path, redis) as bed:
+        # About one is frozen at any time, and two are being started.
+        async with worker_bed(tmp_path, redis, workers=4) as bed:
             ends = await disturbed(bed, kills=500, freezes=100, runs=2000)
     assert (bed.kills, bed.freezes) == (500, 100)
     assert ends.total() >= 2000

@@ -9,7 +9,7 @@ import re
 import secrets
 import signal
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -135,12 +135,15 @@ class WorkerBed:
         """Check every run against the counter, and return how many ended in which way."""
         counted = self.counter.counted()
         assert [write for write, times in counted.items() if times > 1] == [], "written twice"
+        written: dict[str, set[int]] = defaultdict(set)
+        for run, call in counted:
+            written[run].add(call)
         ends: Counter[str] = Counter()
         for id, name in self.asked.items():
             status = await self.status(id)
             assert status.end, f"{name} has not ended"
             ends[status.state] += 1
-            await check_run(self.book, status, {call for run, call in counted if run == name})
+            await check_run(self.book, status, written[name])
         return ends
 
 
