@@ -19,7 +19,7 @@ PAUSES = (0.05, 0.7)
 LEAST_OPEN = 24
 """Runs that are under way or wait while workers are killed: every kill meets some."""
 MANY_OPEN = 150
-"""The same for long: what a killed worker held waits until its lease is over, and a kill a second keeps dozens waiting."""
+"""The same for long: what a killed worker held waits until its lease is over, and one a second keeps dozens waiting."""
 FREEZES = (1.0, 8.0)
 """Seconds: some are longer than a worker may be silent, some are not."""
 END_SECONDS = 4 * PATIENCE
