@@ -57,7 +57,7 @@ def undo(
 
 
 def _list_kept(as_json: bool) -> None:
-    rows = [{**kept.about, "paths": list(kept.paths)} for kept in list_kept_runs()]
+    rows: list[dict[str, Any]] = [{**kept.about, "paths": list(kept.paths)} for kept in list_kept_runs()]
     cells = [["run", "at", "changed", "in"]]
     for row in rows:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["at"]))
