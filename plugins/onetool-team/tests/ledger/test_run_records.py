@@ -18,12 +18,14 @@ from onetool_team.ledger.postgres_run_records import PostgresRunRecords
 from onetool_team.ledger.postgres_sessions import PostgresSessions
 from onetool_team.ledger.run_records import RunRecords
 from ot.errors import LedgerUnavailable
+from ot.execution.caller import Caller
 from ot.ledger.background_run import RunEnd
 from postgres_server import PostgresServer
 
 pytestmark = pytest.mark.anyio
 
-PEOPLE = ("ada", "bob")
+WHO = "ada.of.the.first.team"
+PEOPLE = ("ada", "bob", WHO)
 MOST = 10
 TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = %(schema)s"
 
@@ -108,7 +110,8 @@ async def test_a_run_says_whose_it_is_in_the_background_or_not(asked: Asked) -> 
 
 
 async def test_of_a_person_who_is_forgotten_nothing_is_left_and_of_others_everything(asked: Asked) -> None:
-    for principal, caller in (("ada", ADA), ("bob", BOB)):
+    # Three letters of the alphabet that hashes are written in would be found by chance.
+    for principal, caller in ((WHO, Caller(WHO)), ("bob", BOB)):
         await in_the_background(asked, f"{principal}-open", principal, 1000.0)
         await in_the_background(asked, f"{principal}-done", principal, 2000.0, "done")
         sent = effect(f"{principal}-front", 1, caller)
@@ -117,18 +120,18 @@ async def test_of_a_person_who_is_forgotten_nothing_is_left_and_of_others_everyt
         await asked.ledger.settle()
         await asked.ledger.send(effect(f"{principal}-front", 2, caller, amount=7))
     before = dict(await asked.records.count("bob"))
-    assert before == dict(await asked.records.count("ada")) == {"runs": 2, "calls": 2}
-    assert await asked.holds(asked.name_of("ada"))
+    assert before == dict(await asked.records.count(WHO)) == {"runs": 2, "calls": 2}
+    assert await asked.holds(asked.name_of(WHO))
 
-    await asked.records.forget("ada")
-    assert dict(await asked.records.count("ada")) == {"runs": 0, "calls": 0}
-    for text in (asked.name_of("ada"), "ada-open", "ada-done", "ada-front"):
+    await asked.records.forget(WHO)
+    assert dict(await asked.records.count(WHO)) == {"runs": 0, "calls": 0}
+    for text in (asked.name_of(WHO), f"{WHO}-open", f"{WHO}-done", f"{WHO}-front"):
         assert not await asked.holds(text), text
     assert dict(await asked.records.count("bob")) == before
     assert await ids(asked) == ["bob-done", "bob-open"]
     assert len(await asked.ledger.of_run("bob", "bob-front")) == 2
     assert set(await asked.ledger.list_left_behind()) <= {"bob-open"}
-    assert await asked.ledger.begin("ada-open") is None, "whoever carries it out finds nothing to do"
+    assert await asked.ledger.begin(f"{WHO}-open") is None, "whoever carries it out finds nothing to do"
 
 
 async def test_a_ledger_that_cannot_be_read_says_so(asked: Asked, tmp_path: Path) -> None:
