@@ -137,7 +137,7 @@ class UndoPlan:
     # ---------------------------------------------------------------- restoring
 
     def restore(self) -> None:
-        """Restore what is to be restored; what cannot be is told of in its step.
+        """Restore what can be restored; the step of anything else says why not.
 
         Raises:
             AsksFirst: The user has to agree to some names first; nothing has been changed.
